@@ -1,0 +1,64 @@
+# Every target does its own set-up: Python 3.11 or newer is all a machine needs.
+
+PYTHON ?= python3
+VENV ?= .venv
+
+BIN := $(VENV)/bin
+# Warnings about a machine's own pip settings are noise here; errors still show.
+PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
+SCRIPTS := $(wildcard examples bench)
+
+# Stamps: the core install serves the demo; the development install adds to it.
+CORE := $(VENV)/.core-installed
+DEV := $(VENV)/.dev-installed
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup check test demo bench docs format clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+setup: $(DEV) ## Create the virtual environment with the pinned development tools
+
+check: $(DEV) ## Lint, check the format, the types and the import rule
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy src tests $(SCRIPTS)
+	$(BIN)/lint-imports --no-logo
+
+test: $(DEV) ## Run the tests on two processes
+	$(BIN)/python -m pytest -n 2 -q --durations=10
+
+demo: $(CORE) ## Run the demonstration (needs only the core install)
+	$(BIN)/python examples/demo.py
+
+bench: $(CORE) ## Measure how fast the stores drain, and print the figures
+	$(BIN)/python bench/drain.py
+
+docs: $(CORE) ## Regenerate the generated parts of the documentation
+	$(BIN)/python -m headrace.lifecycle_diagram
+
+format: $(DEV) ## Format the code and apply the safe lint fixes
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+clean: ## Remove the virtual environment, caches and build output
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	find src tests $(SCRIPTS) -type d -name __pycache__ -prune -exec rm -rf {} +
+
+$(CORE): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Headrace needs Python 3.11 or newer, and '$(PYTHON)' is: $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name a newer one, for example: make PYTHON=python3.11 $(or $(MAKECMDGOALS),setup)" >&2; \
+	  exit 1; }
+	@test -x $(BIN)/python || echo "Creating $(VENV)"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing Headrace into $(VENV)"
+	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(DEV): $(CORE)
+	@echo "Installing the development tools into $(VENV)"
+	@$(PIP_INSTALL) -e ".[dev,postgres,redis]"
+	@touch $@

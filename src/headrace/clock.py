@@ -1,0 +1,96 @@
+"""Where time comes from, and the one conversion between times and stored integers.
+
+Every operation takes its time from one clock. In production it is the store's: hosts whose clocks
+disagree still agree on who holds a lease. Tests use a manual clock, on every store.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Protocol
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def to_us(moment: datetime) -> int:
+    """Microseconds since the epoch: what stores keep. Exact, both ways."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def from_us(us: int) -> datetime:
+    return EPOCH + timedelta(microseconds=us)
+
+
+class Clock(Protocol):
+    def now(self) -> datetime:
+        """The present time, aware, in UTC."""
+        ...
+
+
+class SystemClock:
+    """This host's clock."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
+
+
+class StoreClock:
+    """The store's clock, read by measuring how far it is from this host's monotonic clock.
+
+    The monotonic clock carries it between measurements, so a step of the host's wall clock does
+    not move it. A store clock that reads earlier than before holds still until it has caught up.
+    """
+
+    def __init__(self, measured: datetime | None = None) -> None:
+        self._base = measured or datetime.now(UTC)
+        self._mark = time.monotonic()
+        self._latest = self._base
+
+    @property
+    def age_seconds(self) -> float:
+        return time.monotonic() - self._mark
+
+    def measure(self, store_time: datetime, *, round_trip_seconds: float = 0.0) -> None:
+        """Take a new reading; half of the round trip is taken to have passed since."""
+        self._base = store_time + timedelta(seconds=round_trip_seconds / 2)
+        self._mark = time.monotonic()
+
+    def now(self) -> datetime:
+        moment = self._base + timedelta(seconds=time.monotonic() - self._mark)
+        self._latest = max(self._latest, moment)
+        return self._latest
+
+
+class ManualClock:
+    """Stands still until it is told to move. For tests and the simulator."""
+
+    def __init__(self, start: datetime | None = None) -> None:
+        self._now = start or datetime(2026, 1, 1, tzinfo=UTC)
+
+    def now(self) -> datetime:
+        return self._now
+
+    def advance(self, seconds: float) -> None:
+        self._now += timedelta(seconds=seconds)
+
+    def set(self, moment: datetime) -> None:
+        self._now = moment
+
+
+class ShiftedClock:
+    """Another clock, moved by an offset that can grow: lets a test jump ahead on a live clock."""
+
+    def __init__(self, base: Clock) -> None:
+        self._base = base
+        self._offset = timedelta(0)
+
+    def now(self) -> datetime:
+        return self._base.now() + self._offset
+
+    def advance_to(self, moment: datetime) -> None:
+        """Jump so that `now` is `moment`; a moment in the past changes nothing."""
+        ahead = moment - self.now()
+        if ahead > timedelta(0):
+            self._offset += ahead

@@ -1,0 +1,76 @@
+"""Payloads, results and checkpoints as JSON, with a size limit.
+
+Bytes travel as `{"$bytes": "<base64>"}`, so that every store, and Spark, sees plain JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from headrace.errors import InvalidPayload, PayloadTooLarge
+
+PAYLOAD_BYTES_DEFAULT = 1_000_000
+PAYLOAD_BYTES_MAX = 16_000_000
+BYTES_KEY = "$bytes"
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder()
+
+
+def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFAULT) -> bytes:
+    """The value as JSON bytes.
+
+    Raises InvalidPayload when it is not JSON-serialisable, PayloadTooLarge when it is too long.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        value = {BYTES_KEY: base64.b64encode(value).decode("ascii")}
+    elif isinstance(value, dict) and value.keys() == {BYTES_KEY}:
+        raise InvalidPayload(f"the {what} uses the reserved key {BYTES_KEY!r}; nothing was stored")
+    try:
+        encoded = _encoder.encode(value)
+        if b"null" in encoded:
+            _refuse_nan(value, what)
+    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise InvalidPayload(
+            f"the {what} cannot be written as JSON: {error}; nothing was stored"
+        ) from error
+    check_size(encoded, what, limit)
+    return encoded
+
+
+def check_size(encoded: bytes, what: str, limit: int) -> None:
+    if len(encoded) > limit:
+        raise PayloadTooLarge(
+            f"the {what} is {len(encoded)} bytes, the limit is {limit}; nothing was stored"
+        )
+
+
+def decode(encoded: bytes) -> Any:
+    """The value that `encode` was given (tuples come back as lists, as JSON does)."""
+    try:
+        value = _decoder.decode(encoded)
+    except msgspec.DecodeError as error:
+        raise InvalidPayload(f"stored JSON cannot be read: {error}") from error
+    if isinstance(value, dict) and value.keys() == {BYTES_KEY}:
+        try:
+            return base64.b64decode(value[BYTES_KEY], validate=True)
+        except (binascii.Error, TypeError) as error:
+            raise InvalidPayload(f"stored bytes cannot be read: {error}") from error
+    return value
+
+
+def _refuse_nan(value: Any, what: str) -> None:
+    """msgspec writes NaN and infinity as null: a value that silently changes is refused instead."""
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
+            raise InvalidPayload(f"the {what} holds {item}, which JSON has no word for")
+        if isinstance(item, dict):
+            stack.extend(item.values())
+        elif isinstance(item, list | tuple | set | frozenset):
+            stack.extend(item)

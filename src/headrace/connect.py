@@ -1,0 +1,99 @@
+"""The one place that picks a store: from a url to a manager."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import PurePath
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from headrace.clock import Clock, StoreClock
+from headrace.errors import InvalidInput, UnknownStore
+from headrace.manager import JobManager
+from headrace.policy import Policies, Policy
+from headrace.stores.base import JobStore
+
+BUILT_IN = frozenset({"memory", "sqlite", "postgresql", "postgres", "redis", "rediss"})
+_registered: dict[str, Callable[[str], Awaitable[JobStore]]] = {}
+
+
+async def connect(
+    url: str,
+    *,
+    policies: Policies | Policy | None = None,
+    clock: Clock | None = None,
+    tenant: str | None = None,
+    migrate: bool = False,
+    create: bool = True,
+    dice: random.Random | None = None,
+) -> JobManager:
+    """Open the store behind `url` and put a manager on it.
+
+    `memory:` holds jobs in this process; `sqlite:///jobs.db` in a file (three slashes: relative path,
+    four: absolute). Without a `clock`, the store's own is the authority.
+    """
+    store = await open_store(url, migrate=migrate, create=create)
+    try:
+        if clock is None:
+            start = time.monotonic()
+            clock = StoreClock()
+            clock.measure(await store.now(), round_trip_seconds=time.monotonic() - start)
+    except BaseException:
+        await store.close()
+        raise
+    if isinstance(policies, Policy):
+        policies = Policies(default=policies)
+    return JobManager(store, clock=clock, policies=policies, tenant=tenant, dice=dice)
+
+
+async def open_store(url: str, *, migrate: bool = False, create: bool = True) -> JobStore:
+    """The store behind the url. Nothing is loaded for stores that are not asked for."""
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    match parts.scheme:
+        case "memory":
+            from headrace.stores.memory import MemoryStore  # noqa: PLC0415 - only the store asked for
+
+            _refuse_options(url, options)
+            return MemoryStore()
+        case "sqlite":
+            from headrace.stores.sqlite import SqliteStore  # noqa: PLC0415 - only the store asked for
+
+            path = unquote(parts.path.removeprefix("/"))
+            if parts.netloc or not path:
+                raise UnknownStore(
+                    f"{url!r} names no file: write sqlite:///jobs.db or sqlite:////absolute/jobs.db"
+                )
+            return await SqliteStore.open(
+                PurePath(path), migrate=migrate, create=create, **_sqlite_options(url, options)
+            )
+        case scheme if scheme in _registered:
+            return await _registered[scheme](url)
+        case _:
+            raise UnknownStore(f"no store answers to {url!r}: use memory: or sqlite:///path")
+
+
+def register_store(scheme: str, opener: Callable[[str], Awaitable[JobStore]]) -> None:
+    """Let `connect` know a store of one's own: urls with this scheme are handed to `opener`."""
+    if scheme in BUILT_IN or not scheme:
+        raise InvalidInput(f"the scheme {scheme!r} is taken by a store that Headrace brings")
+    _registered[scheme] = opener
+
+
+def _sqlite_options(url: str, options: dict[str, str]) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}
+    if (synchronous := options.pop("synchronous", None)) is not None:
+        if synchronous not in ("full", "normal"):
+            raise InvalidInput(f"synchronous={synchronous!r} in {url!r}: it is full or normal")
+        chosen["synchronous"] = synchronous
+    _refuse_options(url, options)
+    return chosen
+
+
+def _refuse_options(url: str, options: dict[str, str]) -> None:
+    if options:
+        raise InvalidInput(
+            f"{url!r} has options this store does not know: {', '.join(sorted(options))}"
+        )

@@ -1,0 +1,267 @@
+"""Every error Headrace raises, in one hierarchy.
+
+Each message says what happened, what was left unchanged and, where there is something to do, what to do.
+`code` is the stable, upper-case name for programs: it goes into `--json` output and, later, HTTP answers.
+
+Two families need no I/O to understand:
+
+* `InvalidInput` - the caller asked for something that can never work; nothing was stored.
+* `Refusal` - the lifecycle does not allow the command in the job's present state; nothing was changed.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class HeadraceError(Exception):
+    """The root: catch this to catch everything that Headrace raises on purpose."""
+
+    code: ClassVar[str] = "HEADRACE_ERROR"
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+# --- what the caller got wrong -------------------------------------------------------------------
+
+
+class InvalidInput(HeadraceError):
+    """An argument can never work. Nothing was stored and nothing was changed."""
+
+    code = "INVALID_INPUT"
+
+
+class InvalidId(InvalidInput):
+    """A job id is empty, too long or not text."""
+
+    code = "INVALID_ID"
+
+
+class InvalidName(InvalidInput):
+    """A queue, type, tenant, worker or tag is empty, too long or has characters that are not allowed."""
+
+    code = "INVALID_NAME"
+
+
+class InvalidKey(InvalidInput):
+    """An idempotency key is empty or longer than 256 characters."""
+
+    code = "INVALID_KEY"
+
+
+class InvalidLimit(InvalidInput):
+    """A count, limit or duration is out of its range."""
+
+    code = "INVALID_LIMIT"
+
+
+class InvalidTime(InvalidInput):
+    """A time has no time zone, or is not a time."""
+
+    code = "INVALID_TIME"
+
+
+class InvalidPriority(InvalidInput):
+    """A priority is not one of 0 CRITICAL to 4 BULK."""
+
+    code = "INVALID_PRIORITY"
+
+
+class InvalidPayload(InvalidInput):
+    """A payload, result or checkpoint cannot be written as JSON."""
+
+    code = "INVALID_PAYLOAD"
+
+
+class PayloadTooLarge(InvalidInput):
+    """A payload, result or checkpoint is larger than the policy allows."""
+
+    code = "PAYLOAD_TOO_LARGE"
+
+
+class InvalidBatch(InvalidInput):
+    """One job of a batch is bad; `index` says which. No job of the batch was stored."""
+
+    code = "INVALID_BATCH"
+
+    def __init__(self, message: str, *, index: int, cause: HeadraceError) -> None:
+        super().__init__(message)
+        self.index = index
+        self.cause = cause
+
+
+class InvalidDependency(InvalidInput):
+    """A dependency cannot be: it is missing, or there are too many, or the chain is too deep."""
+
+    code = "INVALID_DEPENDENCY"
+
+
+class DependencyNotFound(InvalidDependency):
+    """A job depends on a job that does not exist (or belongs to another tenant)."""
+
+    code = "DEPENDENCY_NOT_FOUND"
+
+
+class DependencyCycle(InvalidDependency):
+    """The dependencies of a batch form a circle."""
+
+    code = "DEPENDENCY_CYCLE"
+
+
+class DuplicateJob(InvalidInput):
+    """A job with this id is stored already. Nothing was stored."""
+
+    code = "DUPLICATE_JOB"
+
+
+class InvalidCursor(InvalidInput):
+    """A cursor did not come from this store or this query."""
+
+    code = "INVALID_CURSOR"
+
+
+class EmptySelection(InvalidInput):
+    """A bulk command named neither ids nor tags. Refused, since it would mean every job."""
+
+    code = "EMPTY_SELECTION"
+
+
+# --- what the lifecycle refuses ------------------------------------------------------------------
+
+
+class JobNotFound(HeadraceError):
+    """No job has this id, or it belongs to another tenant: the two are never told apart."""
+
+    code = "JOB_NOT_FOUND"
+
+    def __init__(self, job_id: str) -> None:
+        super().__init__(f"job {job_id} was not found; nothing was changed")
+        self.job_id = job_id
+
+
+class Refusal(HeadraceError):
+    """The lifecycle does not allow the command now. The job is as it was."""
+
+    code = "REFUSED"
+
+    def __init__(self, message: str, *, job_id: str) -> None:
+        super().__init__(message)
+        self.job_id = job_id
+
+
+class JobCancelled(Refusal):
+    """The job is cancelled; the cancellation stands and the write is refused."""
+
+    code = "JOB_CANCELLED"
+
+
+class JobTerminal(Refusal):
+    """The job has ended; ended jobs do not change."""
+
+    code = "JOB_TERMINAL"
+
+
+class StaleToken(Refusal):
+    """The lease token is not the job's present one: another worker holds it, or nobody does."""
+
+    code = "STALE_TOKEN"
+
+
+class LeaseExpired(Refusal):
+    """The token is right but the lease has lapsed; the job will be given to another worker."""
+
+    code = "LEASE_EXPIRED"
+
+
+class InvalidTransition(Refusal):
+    """The command has no meaning in the job's state."""
+
+    code = "INVALID_TRANSITION"
+
+
+class NotTerminal(Refusal):
+    """Only ended jobs can be deleted or redriven; at least one of these has not ended."""
+
+    code = "NOT_TERMINAL"
+
+
+# --- what the store cannot do --------------------------------------------------------------------
+
+
+class StoreError(HeadraceError):
+    """The store could not do its work. The message says whether anything was written."""
+
+    code = "STORE_ERROR"
+
+
+class StoreClosed(StoreError):
+    """The store was closed; nothing was written."""
+
+    code = "STORE_CLOSED"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached or stayed busy for too long; nothing was written."""
+
+    code = "STORE_UNAVAILABLE"
+
+
+class StoreCorrupt(StoreError):
+    """The store's data is damaged or is not Headrace's; it was left untouched."""
+
+    code = "STORE_CORRUPT"
+
+
+class SchemaTooNew(StoreError):
+    """A newer Headrace wrote this store; this one leaves it untouched."""
+
+    code = "SCHEMA_TOO_NEW"
+
+
+class SchemaTooOld(StoreError):
+    """The store must be migrated first; it was left untouched."""
+
+    code = "SCHEMA_TOO_OLD"
+
+
+class UnknownStore(InvalidInput):
+    """No store answers to this url."""
+
+    code = "UNKNOWN_STORE"
+
+
+class Contention(StoreError):
+    """A job kept changing under the command; nothing was changed, try again."""
+
+    code = "CONTENTION"
+
+
+# --- what a handler raises to say how it failed --------------------------------------------------
+
+
+class HandlerError(HeadraceError):
+    """A handler's own word on its failure: raise one of its two children."""
+
+    code = "HANDLER_ERROR"
+
+
+class TemporaryError(HandlerError):
+    """It may work later. `retry_after` (seconds) overrides the backoff."""
+
+    code = "TEMPORARY"
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class PermanentError(HandlerError):
+    """It will never work: no retry, whatever the budget. `error_code` groups such errors."""
+
+    code = "PERMANENT"
+
+    def __init__(self, message: str, *, code: str | None = None) -> None:
+        super().__init__(message)
+        self.error_code = code

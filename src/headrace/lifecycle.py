@@ -1,0 +1,558 @@
+"""The one lifecycle: which command takes a job from which state to which. Pure.
+
+`RULES` is the whole table; `apply` is the only code that changes a job's state. No I/O, no clock, no
+randomness: all three come in as arguments. The diagram in docs/explain/lifecycle.md is generated from
+the table.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, assert_never
+
+import msgspec
+from msgspec.structs import replace
+
+from headrace.clock import to_us
+from headrace.errors import (
+    InvalidTransition,
+    JobCancelled,
+    JobTerminal,
+    LeaseExpired,
+    StaleToken,
+)
+from headrace.model import (
+    LEASED,
+    TERMINAL,
+    Category,
+    Change,
+    Dependency,
+    Event,
+    EventKind,
+    Failure,
+    Job,
+    State,
+)
+from headrace.policy import CancelMode
+from headrace.retry import Backoff, NoBackoff
+
+MESSAGE_CHARS_MAX = 1000
+
+# --- commands ------------------------------------------------------------------------------------
+
+
+class Verb(enum.StrEnum):
+    """The name of every command; submit stands for the birth of a job."""
+
+    SUBMIT = "submit"
+    UNBLOCK = "unblock"
+    CLAIM = "claim"
+    COMPLETE = "complete"
+    FAIL = "fail"
+    SNOOZE = "snooze"
+    RELEASE = "release"
+    STOP = "stop"
+    CANCEL = "cancel"
+    ACKNOWLEDGE_CANCEL = "acknowledge_cancel"
+    EXPIRE = "expire"
+    ABANDON = "abandon"
+    OUTLIVE = "outlive"
+    PROPAGATE = "propagate"
+
+
+class _Command(msgspec.Struct, frozen=True, kw_only=True):
+    failure: Failure | None = None
+    """Recorded with the job when given; otherwise what was recorded before stays."""
+    result_json: bytes | None = None
+
+
+class _WorkerCommand(_Command, frozen=True, kw_only=True):
+    token: str | None
+    """The lease token. None: unfenced, for policies that have no fencing."""
+
+
+class Unblock(_Command, frozen=True, kw_only=True):
+    """Everything the job waited for has ended well."""
+
+
+class Claim(_Command, frozen=True, kw_only=True):
+    """Lease the job to a worker."""
+
+    worker: str
+    nonce: str
+    """Fresh randomness; with the attempt it makes the token, which no earlier claim can have had."""
+    lease_seconds: float | None = None
+    """Overrides the job's own."""
+
+
+class Complete(_WorkerCommand, frozen=True, kw_only=True):
+    """The handler succeeded."""
+
+
+class Fail(_WorkerCommand, frozen=True, kw_only=True):
+    """The handler failed. Retried while `retry` is allowed and the budget lasts."""
+
+    retry: bool = True
+    backoff: Backoff = NoBackoff()
+    draw: float = 0.5
+    """The dice for the backoff's jitter, in [0, 1)."""
+    retry_after: float | None = None
+    """Seconds; overrides the backoff."""
+    retry_at: datetime | None = None
+    """Overrides both."""
+
+
+class Snooze(_WorkerCommand, frozen=True, kw_only=True):
+    """The handler asks to be called again later, at no cost to the budget."""
+
+    until: datetime
+
+
+class Release(_WorkerCommand, frozen=True, kw_only=True):
+    """The worker gives the job back unfinished, at no cost to the budget."""
+
+
+class Stop(_WorkerCommand, frozen=True, kw_only=True):
+    """The worker ended the job on request."""
+
+
+class Cancel(_Command, frozen=True, kw_only=True):
+    """Somebody wants the job not to run, or to stop."""
+
+    mode: CancelMode
+
+
+class AcknowledgeCancel(_WorkerCommand, frozen=True, kw_only=True):
+    """The worker answers a cancellation: it stopped the job, or it did not have it."""
+
+    was_executing: bool
+
+
+class Expire(_Command, frozen=True, kw_only=True):
+    """The lease lapsed, or the worker is gone."""
+
+
+class Abandon(_Command, frozen=True, kw_only=True):
+    """Nobody will ever know how it ended."""
+
+
+class Outlive(_Command, frozen=True, kw_only=True):
+    """The job's lifetime is over."""
+
+
+class Propagate(_Command, frozen=True, kw_only=True):
+    """A job this one needed ended badly."""
+
+    target: State
+
+
+Command = (
+    Unblock
+    | Claim
+    | Complete
+    | Fail
+    | Snooze
+    | Release
+    | Stop
+    | Cancel
+    | AcknowledgeCancel
+    | Expire
+    | Abandon
+    | Outlive
+    | Propagate
+)
+
+VERBS: Mapping[type, Verb] = {
+    Unblock: Verb.UNBLOCK,
+    Claim: Verb.CLAIM,
+    Complete: Verb.COMPLETE,
+    Fail: Verb.FAIL,
+    Snooze: Verb.SNOOZE,
+    Release: Verb.RELEASE,
+    Stop: Verb.STOP,
+    Cancel: Verb.CANCEL,
+    AcknowledgeCancel: Verb.ACKNOWLEDGE_CANCEL,
+    Expire: Verb.EXPIRE,
+    Abandon: Verb.ABANDON,
+    Outlive: Verb.OUTLIVE,
+    Propagate: Verb.PROPAGATE,
+}
+
+# --- the table -----------------------------------------------------------------------------------
+
+
+class When(enum.StrEnum):
+    """What must hold, besides the state, for a rule to apply."""
+
+    ALWAYS = ""
+    DEPENDENCIES_OPEN = "waits for other jobs"
+    DUE = "due"
+    RETRY = "retriable, budget left"
+    FINAL = "permanent"
+    EXHAUSTED = "retriable, budget spent"
+    LOSS_AFFORDABLE = "budget left"
+    LOSS_FATAL = "budget spent"
+    IMMEDIATE = "immediate"
+    COOPERATIVE = "cooperative"
+    WAS_EXECUTING = "was executing"
+    WAS_NOT_EXECUTING = "was not executing"
+    TARGET = "as the parent ended"
+
+
+class Rule(msgspec.Struct, frozen=True):
+    """`verb` takes a job from `source` to `target` when `when` holds."""
+
+    verb: Verb
+    source: State | None
+    target: State
+    when: When = When.ALWAYS
+    unfenced: bool = False
+    """Only without a token: a fenced worker has lost its lease by then."""
+
+
+def _rules(
+    verb: Verb,
+    sources: Iterable[State],
+    target: State,
+    when: When = When.ALWAYS,
+    *,
+    unfenced: bool = False,
+) -> list[Rule]:
+    return [Rule(verb, source, target, when, unfenced) for source in sources]
+
+
+_S = State
+_WAITING = (_S.BLOCKED, _S.PENDING, _S.RETRYING, _S.LOST)
+_LIVE = (*_WAITING, _S.RUNNING, _S.CANCELLING)
+
+RULES: tuple[Rule, ...] = (
+    Rule(Verb.SUBMIT, None, _S.BLOCKED, When.DEPENDENCIES_OPEN),
+    Rule(Verb.SUBMIT, None, _S.PENDING),
+    Rule(Verb.UNBLOCK, _S.BLOCKED, _S.PENDING),
+    *_rules(Verb.CLAIM, (_S.PENDING, _S.RETRYING, _S.LOST), _S.RUNNING, When.DUE),
+    *_rules(Verb.COMPLETE, (_S.RUNNING, _S.CANCELLING), _S.COMPLETED),
+    *_rules(Verb.COMPLETE, (_S.LOST, _S.ABANDONED), _S.COMPLETED, unfenced=True),
+    Rule(Verb.FAIL, _S.RUNNING, _S.RETRYING, When.RETRY),
+    Rule(Verb.FAIL, _S.RUNNING, _S.FAILED, When.FINAL),
+    Rule(Verb.FAIL, _S.RUNNING, _S.DEAD, When.EXHAUSTED),
+    Rule(Verb.FAIL, _S.CANCELLING, _S.CANCELLED),
+    Rule(Verb.FAIL, _S.LOST, _S.RETRYING, When.RETRY, unfenced=True),
+    Rule(Verb.FAIL, _S.LOST, _S.FAILED, When.FINAL, unfenced=True),
+    Rule(Verb.FAIL, _S.LOST, _S.DEAD, When.EXHAUSTED, unfenced=True),
+    Rule(Verb.SNOOZE, _S.RUNNING, _S.RETRYING),
+    Rule(Verb.SNOOZE, _S.CANCELLING, _S.CANCELLED),
+    Rule(Verb.RELEASE, _S.RUNNING, _S.RETRYING),
+    Rule(Verb.RELEASE, _S.CANCELLING, _S.CANCELLED),
+    *_rules(Verb.STOP, (_S.RUNNING, _S.CANCELLING), _S.CANCELLED),
+    *_rules(Verb.STOP, (_S.LOST, _S.ABANDONED), _S.CANCELLED, unfenced=True),
+    *_rules(Verb.CANCEL, _WAITING, _S.CANCELLED),
+    Rule(Verb.CANCEL, _S.RUNNING, _S.CANCELLING, When.COOPERATIVE),
+    *_rules(Verb.CANCEL, (_S.RUNNING, _S.CANCELLING), _S.CANCELLED, When.IMMEDIATE),
+    Rule(Verb.ACKNOWLEDGE_CANCEL, _S.CANCELLING, _S.CANCELLED, When.WAS_EXECUTING),
+    Rule(Verb.ACKNOWLEDGE_CANCEL, _S.CANCELLING, _S.ABANDONED, When.WAS_NOT_EXECUTING),
+    Rule(Verb.EXPIRE, _S.RUNNING, _S.LOST, When.LOSS_AFFORDABLE),
+    Rule(Verb.EXPIRE, _S.RUNNING, _S.DEAD, When.LOSS_FATAL),
+    Rule(Verb.EXPIRE, _S.CANCELLING, _S.ABANDONED),
+    *_rules(Verb.ABANDON, (_S.RUNNING, _S.CANCELLING, _S.RETRYING, _S.LOST), _S.ABANDONED),
+    *_rules(Verb.OUTLIVE, _LIVE, _S.DEAD),
+    Rule(Verb.PROPAGATE, _S.BLOCKED, _S.FAILED, When.TARGET),
+    Rule(Verb.PROPAGATE, _S.BLOCKED, _S.DEAD, When.TARGET),
+    Rule(Verb.PROPAGATE, _S.BLOCKED, _S.CANCELLED, When.TARGET),
+)
+
+_BY_VERB_AND_SOURCE: dict[tuple[Verb, State | None], list[Rule]] = {}
+for _rule in RULES:
+    _BY_VERB_AND_SOURCE.setdefault((_rule.verb, _rule.source), []).append(_rule)
+
+
+def rules_for(verb: Verb, source: State | None) -> tuple[Rule, ...]:
+    """Every rule of this verb from this state; empty when the verb has no meaning there."""
+    return tuple(_BY_VERB_AND_SOURCE.get((verb, source), ()))
+
+
+# --- guards --------------------------------------------------------------------------------------
+
+
+def check_lease(job: Job, token: str, now: datetime) -> None:
+    """Raise unless the token's holder may write. The order is part of the contract.
+
+    JobCancelled, then JobTerminal, then StaleToken, then LeaseExpired ("not found" comes before all
+    of them and is the reader's to say).
+    """
+    if job.state in (State.CANCELLED, State.ABANDONED):
+        raise JobCancelled(f"job {job.id} is {job.state}; the write was refused", job_id=job.id)
+    if job.state in TERMINAL:
+        raise JobTerminal(
+            f"job {job.id} is {job.state} already; the write was refused", job_id=job.id
+        )
+    if job.token != token:
+        raise StaleToken(
+            f"the lease token is not the present one of job {job.id}; the write was refused",
+            job_id=job.id,
+        )
+    if job.lease_until is not None and job.lease_until <= now:
+        raise lease_expired(job)
+
+
+def lease_expired(job: Job) -> LeaseExpired:
+    when = "" if job.lease_until is None else f" at {job.lease_until.isoformat()}"
+    return LeaseExpired(
+        f"the lease of job {job.id} lapsed{when}; the write was refused", job_id=job.id
+    )
+
+
+# --- applying ------------------------------------------------------------------------------------
+
+
+def submit(
+    job: Job, dependencies: Iterable[Dependency] = (), *, waits: bool = False
+) -> tuple[Job, Event]:
+    """The first row of a job and its first event. `waits`: a dependency has not ended yet."""
+    rules = rules_for(Verb.SUBMIT, None)
+    rule = rules[0] if waits else rules[1]
+    born = replace(job, state=rule.target, version=1)
+    return born, _event(
+        None, born, EventKind.ENQUEUED, born.created_at, _detail(born, dependencies)
+    )
+
+
+def apply(job: Job, command: Command, now: datetime) -> Change:
+    """The job after the command, with its event; or a refusal, and the job is as it was."""
+    verb = VERBS[type(command)]
+    token = command.token if isinstance(command, _WorkerCommand) else None
+    if token is not None:
+        check_lease(job, token, now)
+    rule = _pick(job, command, verb, now, fenced=token is not None)
+    fields = _effects(job, command, rule, now)
+    after = replace(job, **fields)
+    return Change(job, after, _event(job, after, _kind(verb, rule.target), now))
+
+
+def fold(events: Iterable[Event]) -> dict[str, Any]:
+    """The lifecycle part of a job's row, rebuilt from its events alone, oldest first."""
+    row: dict[str, Any] = {}
+    for event in events:
+        row |= {
+            "state": event.after,
+            "version": event.version,
+            "attempt": event.attempt,
+            "failures": event.failures,
+            "losses": event.losses,
+            "run_at": event.run_at,
+            "updated_at": event.at,
+            "finalized_at": event.at if event.after in TERMINAL else None,
+        }
+        row.setdefault("created_at", event.at)
+        if event.kind is EventKind.LEASED:
+            row |= {"assignee": event.worker, "assigned_at": event.at}
+            row.setdefault("started_at", event.at)
+    return row
+
+
+def _pick(job: Job, command: Command, verb: Verb, now: datetime, *, fenced: bool) -> Rule:
+    for rule in _BY_VERB_AND_SOURCE.get((verb, job.state), ()):
+        if not (fenced and rule.unfenced) and _holds(rule, job, command, now):
+            return rule
+    if job.state in TERMINAL:
+        raise JobTerminal(f"job {job.id} is {job.state} already; {verb} was refused", job_id=job.id)
+    raise InvalidTransition(f"job {job.id} is {job.state}; {verb} is not possible", job_id=job.id)
+
+
+def _holds(rule: Rule, job: Job, command: Command, now: datetime) -> bool:
+    match rule.when:
+        case When.ALWAYS:
+            return True
+        case When.DUE:
+            return job.run_at <= now
+        case When.RETRY | When.FINAL | When.EXHAUSTED:
+            assert isinstance(command, Fail)
+            if not command.retry:
+                return rule.when is When.FINAL
+            return rule.when is (
+                When.EXHAUSTED if _spent(job, known=job.state is _S.LOST) else When.RETRY
+            )
+        case When.LOSS_AFFORDABLE:
+            return not _spent(job)
+        case When.LOSS_FATAL:
+            return _spent(job)
+        case When.IMMEDIATE | When.COOPERATIVE:
+            assert isinstance(command, Cancel)
+            return command.mode.value == rule.when.value
+        case When.WAS_EXECUTING | When.WAS_NOT_EXECUTING:
+            assert isinstance(command, AcknowledgeCancel)
+            return command.was_executing is (rule.when is When.WAS_EXECUTING)
+        case When.TARGET:
+            assert isinstance(command, Propagate)
+            return command.target is rule.target
+        case When.DEPENDENCIES_OPEN:
+            return False  # only `submit` asks, and it asks by argument
+        case _:
+            assert_never(rule.when)
+
+
+def _spent(job: Job, *, known: bool = False) -> bool:
+    """Would one more failure or loss exhaust the budget? `known`: it replaces a loss counted before."""
+    if job.max_attempts is None:
+        return False
+    return job.failures + job.losses + (0 if known else 1) >= job.max_attempts
+
+
+def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str, Any]:
+    """Every field that the command writes."""
+    target = rule.target
+    fields: dict[str, Any] = {"state": target, "version": job.version + 1, "updated_at": now}
+    if job.state in LEASED and target not in LEASED:
+        fields |= {"token": None, "lease_until": None}
+    if target in TERMINAL:
+        fields["finalized_at"] = now
+    if command.failure is not None:
+        fields["failure"] = command.failure
+    if command.result_json is not None:
+        fields["result_json"] = command.result_json
+    match command:
+        case Claim():
+            fields |= _lease(job, command, now)
+        case Complete():
+            if job.started_at is None:
+                fields["started_at"] = now
+        case Fail():
+            fields |= {"failures": job.failures + 1, "last_failed_at": now}
+            if job.state is State.LOST:
+                fields["losses"] = job.losses - 1  # its outcome is known now
+            if target is State.RETRYING:
+                fields["run_at"] = _retry_at(job.failures + 1, command, now)
+        case Snooze() if target is State.RETRYING:
+            fields["run_at"] = command.until
+        case Expire() if job.state is State.RUNNING:
+            fields["losses"] = job.losses + 1
+            fields["failure"] = command.failure or Failure("the lease lapsed", Category.SYSTEM)
+        case Outlive():
+            fields["failure"] = command.failure or Failure(
+                "the job's lifetime is over", Category.TIMEOUT, "lifetime"
+            )
+        case (
+            Unblock()
+            | Snooze()
+            | Release()
+            | Stop()
+            | Cancel()
+            | AcknowledgeCancel()
+            | Expire()
+            | Abandon()
+            | Propagate()
+        ):
+            pass
+        case _:
+            assert_never(command)
+    if target in (State.CANCELLED, State.ABANDONED) and command.failure is None:
+        fields["failure"] = Failure("cancelled", Category.CANCELLED)
+    return fields
+
+
+def _lease(job: Job, command: Claim, now: datetime) -> dict[str, Any]:
+    seconds = job.lease_seconds if command.lease_seconds is None else command.lease_seconds
+    return {
+        "attempt": job.attempt + 1,
+        "token": token_of(job.attempt + 1, command.nonce),
+        "lease_until": None if seconds is None else now + timedelta(seconds=seconds),
+        "assignee": command.worker,
+        "assigned_at": now,
+        "scheduled_at": max(job.run_at, job.updated_at),
+        "started_at": job.started_at or now,
+    }
+
+
+def token_of(attempt: int, nonce: str) -> str:
+    """The lease token: grows with the attempt, so that an outside system can compare two."""
+    return f"{attempt}.{nonce}"
+
+
+def _retry_at(failures: int, command: Fail, now: datetime) -> datetime:
+    if command.retry_at is not None:
+        return command.retry_at
+    if command.retry_after is not None:
+        return now + timedelta(seconds=command.retry_after)
+    return now + timedelta(seconds=command.backoff.delay(failures, command.draw))
+
+
+# --- events --------------------------------------------------------------------------------------
+
+_KIND_OF_TARGET: Mapping[State, EventKind] = {
+    State.PENDING: EventKind.UNBLOCKED,
+    State.RUNNING: EventKind.LEASED,
+    State.CANCELLING: EventKind.CANCELLING,
+    State.RETRYING: EventKind.RETRYING,
+    State.LOST: EventKind.LOST,
+    State.COMPLETED: EventKind.COMPLETED,
+    State.FAILED: EventKind.FAILED,
+    State.DEAD: EventKind.DEAD,
+    State.CANCELLED: EventKind.CANCELLED,
+    State.ABANDONED: EventKind.ABANDONED,
+}
+
+
+def _kind(verb: Verb, target: State) -> EventKind:
+    if target is State.RETRYING and verb is Verb.SNOOZE:
+        return EventKind.SNOOZED
+    if target is State.RETRYING and verb is Verb.RELEASE:
+        return EventKind.RELEASED
+    return _KIND_OF_TARGET[target]
+
+
+def _event(
+    before: Job | None, after: Job, kind: EventKind, at: datetime, detail_json: bytes | None = None
+) -> Event:
+    leaves_lease = before is not None and before.state in LEASED and after.state not in LEASED
+    failure = after.failure if before is None or after.failure is not before.failure else None
+    return Event(
+        at=at,
+        tenant=after.tenant,
+        queue=after.queue,
+        type=after.type,
+        job_id=after.id,
+        kind=kind,
+        before=None if before is None else before.state,
+        after=after.state,
+        version=after.version,
+        attempt=after.attempt,
+        failures=after.failures,
+        losses=after.losses,
+        priority=after.priority,
+        run_at=after.run_at,
+        worker=after.assignee,
+        lease_until=after.lease_until,
+        category=None if failure is None else failure.category,
+        code=None if failure is None else failure.code,
+        message=None if failure is None else failure.message[:MESSAGE_CHARS_MAX],
+        wait_us=_span(after.scheduled_at, at) if kind is EventKind.LEASED else None,
+        run_us=_span(after.assigned_at, at) if leaves_lease else None,
+        payload_bytes=len(after.payload_json) if before is None else None,
+        result_bytes=len(after.result_json)
+        if kind is EventKind.COMPLETED and after.result_json is not None
+        else None,
+        detail_json=detail_json,
+    )
+
+
+def _span(start: datetime | None, end: datetime) -> int | None:
+    return None if start is None else to_us(end) - to_us(start)
+
+
+def _detail(job: Job, dependencies: Iterable[Dependency]) -> bytes:
+    """What analysis needs to know of a job besides the event's own columns; absent means unset."""
+    detail: dict[str, Any] = {
+        "tags": job.tags,
+        "max_attempts": job.max_attempts,
+        "expires_at": job.expires_at,
+        "timeout_seconds": job.timeout_seconds,
+        "key": job.key,
+        "previous_id": job.previous_id,
+        "parent_id": job.parent_id,
+        "correlation_id": job.correlation_id,
+        "dependencies": [[item.job_id, item.kind] for item in dependencies],
+    }
+    return msgspec.json.encode(
+        {name: value for name, value in detail.items() if value not in (None, (), [])}
+    )

@@ -1,0 +1,40 @@
+"""The manager: policy over any store. `JobManager` is the whole of it to the outside."""
+
+from headrace.manager.cancellation import Cancelled
+from headrace.manager.changes import Changed, Settled
+from headrace.manager.explanation import Explanation, Reason, Why
+from headrace.manager.leases import Heartbeats
+from headrace.manager.manager import JobManager, Maintained
+from headrace.manager.queries import Page, Stats
+from headrace.manager.settlement import (
+    CancelAcknowledged,
+    Completed,
+    Failed,
+    Outcome,
+    Released,
+    Snoozed,
+    Stopped,
+)
+from headrace.manager.submission import Submitted
+
+__all__ = [
+    "CancelAcknowledged",
+    "Cancelled",
+    "Changed",
+    "Completed",
+    "Explanation",
+    "Failed",
+    "Heartbeats",
+    "JobManager",
+    "Maintained",
+    "Outcome",
+    "Page",
+    "Reason",
+    "Released",
+    "Settled",
+    "Snoozed",
+    "Stats",
+    "Stopped",
+    "Submitted",
+    "Why",
+]

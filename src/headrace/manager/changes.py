@@ -1,0 +1,190 @@
+"""Read, apply the pure rule, commit, and on a conflict read again: the one way a job is changed.
+
+What ends jobs may release or take down others: `ripple` follows that through. Each step of it is
+atomic and each can be repeated, so a crash between two steps leaves work for the sweep, never a stuck job.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from headrace import graph, lifecycle
+from headrace.errors import Contention, HeadraceError, JobNotFound, Refusal
+from headrace.lifecycle import Command
+from headrace.manager.context import Context
+from headrace.model import LEASED, Category, Change, Edge, Failure, Job, State
+from headrace.stores.base import Commit
+
+CONFLICTS_MAX = 100
+"""Each conflict means that somebody else made progress, so this many in a row is a defect or a storm."""
+
+
+class Changed(msgspec.Struct, frozen=True):
+    """The jobs as they are after the call, and the capacity it freed, by worker."""
+
+    jobs: tuple[Job, ...]
+    freed: Mapping[str, int]
+
+    @property
+    def job(self) -> Job:
+        """The only job, for calls that change one."""
+        (only,) = self.jobs
+        return only
+
+
+class Settled(msgspec.Struct, frozen=True):
+    """One answer per order, in order: the job after, or the error that left it as it was."""
+
+    outcomes: tuple[Job | HeadraceError, ...]
+    freed: Mapping[str, int]
+
+
+class Order(msgspec.Struct, frozen=True):
+    """A command for one job. `decide` sees the job as read: what to do may depend on it."""
+
+    job_id: str
+    decide: Callable[[Job], Command]
+    known: Job | None = None
+    """The job as the caller last saw it: saves reading it if it has not changed."""
+
+
+def freed_by(changes: Sequence[Change]) -> dict[str, int]:
+    """Workers that lost a job to hold: those whose job left running or cancelling."""
+    return dict(
+        Counter(
+            change.before.assignee
+            for change in changes
+            if change.before.state in LEASED
+            and change.after.state not in LEASED
+            and change.before.assignee is not None
+        )
+    )
+
+
+async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
+    """Carry out each order by itself. Those that are refused leave the others alone."""
+    outcomes: dict[int, Job | HeadraceError] = {}
+    done: list[Change] = []
+    waiting = dict(enumerate(orders))
+    fresh: dict[str, Job] = {}
+    for _ in range(CONFLICTS_MAX):
+        if not waiting:
+            break
+        turn = _first_of_each_job(waiting)
+        unread = [order.job_id for order in turn.values() if order.known is None]
+        fresh = dict(await context.read(unread))
+        changes: dict[int, Change] = {}
+        for index, order in turn.items():
+            job = order.known or fresh.get(order.job_id)
+            try:
+                if job is None:
+                    raise JobNotFound(order.job_id)  # noqa: TRY301 - one place turns errors into outcomes
+                changes[index] = lifecycle.apply(job, order.decide(job), context.now())
+            except Refusal as refusal:
+                if order.known is None:
+                    outcomes[index] = refusal
+                else:
+                    waiting[index] = _forget(order)
+            except HeadraceError as error:
+                outcomes[index] = error
+        applied = await _commit(context, list(changes.values()))
+        for (index, change), written in zip(changes.items(), applied, strict=True):
+            if written:
+                outcomes[index] = change.after
+                done.append(change)
+            else:
+                waiting[index] = _forget(waiting[index])
+        waiting = {index: order for index, order in waiting.items() if index not in outcomes}
+    for index, order in waiting.items():
+        outcomes[index] = _contention(order.job_id)
+    return Settled(tuple(outcomes[index] for index in range(len(orders))), freed_by(done))
+
+
+async def change_one(context: Context, order: Order) -> Changed:
+    """Carry out one order, or raise what refused it."""
+    settled = await change_each(context, [order])
+    (outcome,) = settled.outcomes
+    if isinstance(outcome, HeadraceError):
+        raise outcome
+    return Changed((outcome,), settled.freed)
+
+
+async def change_together(
+    context: Context,
+    jobs: Sequence[Job],
+    decide: Callable[[Job], Command],
+    *,
+    leases_as_read: bool = False,
+) -> Changed | None:
+    """Change all of these jobs in one atomic step. None: one had moved on; read again."""
+    changes = [lifecycle.apply(job, decide(job), context.now()) for job in jobs]
+    committed = await context.store.commit(
+        Commit(changes=changes, together=True, leases_as_read=leases_as_read)
+    )
+    if not all(committed.applied):
+        return None
+    await ripple(context, committed.touched)
+    return Changed(tuple(change.after for change in changes), freed_by(changes))
+
+
+async def ripple(context: Context, touched: Sequence[Edge]) -> int:
+    """Judge every child of these edges, then the children of those that fell. How many changed.
+
+    Every way out of blocked leaves it for good, so a child that has moved on needs no second look.
+    """
+    changed = 0
+    while touched:
+        children = list(dict.fromkeys(edge.child_id for edge in touched))
+        joins = await context.store.joins(children)
+        jobs = await context.store.get(children)  # a child is of its parent's tenant
+        changes = [
+            lifecycle.apply(job, command, context.now())
+            for job in jobs.values()
+            if job.state is State.BLOCKED and (command := _verdict(joins[job.id])) is not None
+        ]
+        seen = [(edge.parent_id, edge.child_id) for edge in touched]
+        committed = await context.store.commit(Commit(changes=changes, seen=seen))
+        changed += sum(committed.applied)
+        touched = committed.touched
+    return changed
+
+
+async def _commit(context: Context, changes: Sequence[Change]) -> Sequence[bool]:
+    if not changes:
+        return ()
+    committed = await context.store.commit(Commit(changes=changes))
+    await ripple(context, committed.touched)
+    return committed.applied
+
+
+def _verdict(join: graph.Join) -> Command | None:
+    match graph.judge(join):
+        case graph.Wait():
+            return None
+        case graph.Go():
+            return lifecycle.Unblock()
+        case graph.Fall(target):
+            category = Category.CANCELLED if target is State.CANCELLED else Category.PERMANENT
+            failure = Failure(f"a job it depends on is {join.needs_broken}", category, "dependency")
+            return lifecycle.Propagate(target=target, failure=failure)
+
+
+def _first_of_each_job(waiting: Mapping[int, Order]) -> dict[int, Order]:
+    """A commit takes one change per job: a second order for the same job waits for the next turn."""
+    turn: dict[str, int] = {}
+    for index, order in waiting.items():
+        turn.setdefault(order.job_id, index)
+    return {index: waiting[index] for index in turn.values()}
+
+
+def _forget(order: Order) -> Order:
+    return Order(order.job_id, order.decide)
+
+
+def _contention(job_id: str) -> Contention:
+    return Contention(
+        f"job {job_id} kept changing during {CONFLICTS_MAX} tries; nothing was changed"
+    )

@@ -1,0 +1,65 @@
+"""What every part of the manager works with: the store, the clock, the policies and the tenant."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+from headrace.clock import Clock, StoreClock
+from headrace.errors import JobNotFound
+from headrace.model import Job
+from headrace.policy import Policies, Policy
+from headrace.stores.base import JobStore
+
+CLOCK_AGE_SECONDS_MAX = 30.0
+
+
+class Context:
+    """Shared by all calls of one manager. `tenant` None sees every tenant: the operator's view."""
+
+    def __init__(
+        self,
+        store: JobStore,
+        clock: Clock,
+        policies: Policies,
+        tenant: str | None,
+        dice: random.Random,
+    ) -> None:
+        self.store = store
+        self.clock = clock
+        self.policies = policies
+        self.tenant = tenant
+        self.dice = dice
+
+    def scoped(self, tenant: str) -> Context:
+        return Context(self.store, self.clock, self.policies, tenant, self.dice)
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    async def synchronise(self) -> None:
+        """Measure the store's clock again if the last measurement has grown old."""
+        clock = self.clock
+        if isinstance(clock, StoreClock) and clock.age_seconds > CLOCK_AGE_SECONDS_MAX:
+            start = time.monotonic()
+            store_time = await self.store.now()
+            clock.measure(store_time, round_trip_seconds=time.monotonic() - start)
+
+    def policy(self, queue: str) -> Policy:
+        return self.policies.of(queue)
+
+    def sees(self, job: Job) -> bool:
+        return self.tenant is None or job.tenant == self.tenant
+
+    async def read(self, ids: Sequence[str]) -> Mapping[str, Job]:
+        """Those that exist and that this manager may see. There is no other way to read by id."""
+        found = await self.store.get(ids) if ids else {}
+        return {job_id: job for job_id, job in found.items() if self.sees(job)}
+
+    async def read_one(self, job_id: str) -> Job:
+        job = (await self.read([job_id])).get(job_id)
+        if job is None:
+            raise JobNotFound(job_id)
+        return job

@@ -1,0 +1,152 @@
+"""Why is this job not running? Every reason that applies, each with the facts behind it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from headrace import validation
+from headrace.manager.context import Context
+from headrace.model import CLAIMABLE, DependencyKind, Job, State
+from headrace.stores.base import WorkerSeen
+
+PRESENT_SECONDS = 60.0
+"""A worker that asked within this counts as present."""
+BLOCKERS_MAX = 20
+
+
+class Why(enum.StrEnum):
+    ENDED = "ended"
+    RUNNING = "running"
+    CANCELLING = "cancelling"
+    LEASE_LAPSED = "lease_lapsed"
+    BLOCKED = "blocked"
+    NOT_DUE = "not_due"
+    PAUSED = "paused"
+    NO_WORKER = "no_worker"
+    NO_ROOM = "no_room"
+    READY = "ready"
+
+
+class Reason(msgspec.Struct, frozen=True):
+    why: Why
+    message: str
+    facts: Mapping[str, Any] = {}
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    job: Job
+    reasons: tuple[Reason, ...]
+    """The first is the one to look at."""
+
+
+async def explain(context: Context, job_id: str) -> Explanation:
+    job = await context.read_one(validation.check_id(job_id))
+    if job.is_terminal:
+        ended = "" if job.finalized_at is None else f" at {job.finalized_at.isoformat()}"
+        return Explanation(
+            job, (Reason(Why.ENDED, f"the job is {job.state}{ended}: it will not run again"),)
+        )
+    if job.is_leased:
+        return Explanation(job, (_leased(context, job),))
+    reasons = []
+    if job.state is State.BLOCKED:
+        reasons.append(await _blocked(context, job))
+    elif job.run_at > context.now():
+        reasons.append(
+            Reason(Why.NOT_DUE, f"it is due at {job.run_at.isoformat()}", {"run_at": job.run_at})
+        )
+    reasons += await _paused(context, job)
+    reasons += await _unattended(context, job)
+    if not reasons:
+        reasons.append(await _in_line(context, job))
+    return Explanation(job, tuple(reasons))
+
+
+def _leased(context: Context, job: Job) -> Reason:
+    facts = {"worker": job.assignee, "attempt": job.attempt, "lease_until": job.lease_until}
+    if job.lease_until is not None and job.lease_until <= context.now():
+        return Reason(
+            Why.LEASE_LAPSED,
+            f"worker {job.assignee} has it, but its lease lapsed at {job.lease_until.isoformat()}; "
+            "the next reap makes it claimable",
+            facts,
+        )
+    if job.state is State.CANCELLING:
+        return Reason(Why.CANCELLING, f"worker {job.assignee} was asked to stop it", facts)
+    return Reason(Why.RUNNING, f"worker {job.assignee} is running it, attempt {job.attempt}", facts)
+
+
+async def _blocked(context: Context, job: Job) -> Reason:
+    """Which jobs it waits for: of AFTER_ANY parents any one would do."""
+    edges = await context.store.edges(child_id=job.id)
+    waits = [edge for edge in edges if edge.outcome is None]
+    named = [edge.parent_id for edge in waits[:BLOCKERS_MAX]]
+    parents = await context.read(named)
+    of_any = bool(waits) and all(edge.kind is DependencyKind.AFTER_ANY for edge in waits)
+    more = f" and {len(waits) - len(named)} more" if len(waits) > len(named) else ""
+    listed = ", ".join(
+        f"{name} ({parents[name].state if name in parents else 'gone'})" for name in named
+    )
+    return Reason(
+        Why.BLOCKED,
+        f"it waits for {'any of ' if of_any else ''}{len(waits)} of {len(edges)} jobs: {listed}{more}",
+        {"waits_for": named, "open": len(waits), "dependencies": len(edges)},
+    )
+
+
+async def _paused(context: Context, job: Job) -> list[Reason]:
+    return [
+        Reason(
+            Why.PAUSED,
+            f"queue {job.queue} is paused since {pause.since.isoformat()}",
+            {"since": pause.since},
+        )
+        for pause in await context.store.pauses()
+        if pause.queue == job.queue and pause.tenant in (None, job.tenant)
+    ]
+
+
+async def _unattended(context: Context, job: Job) -> list[Reason]:
+    since = context.now() - timedelta(seconds=PRESENT_SECONDS)
+    present = [w for w in await context.store.workers(since) if w.tenant in (None, job.tenant)]
+    if any(_takes(worker, job) for worker in present):
+        return []
+    on_queue = [w.worker for w in present if w.queues is None or job.queue in w.queues]
+    if on_queue:
+        message = (
+            f"workers ask for queue {job.queue}, but none for type {job.type} "
+            f"with tags {list(job.tags)}"
+        )
+    else:
+        message = (
+            f"nobody has asked for queue {job.queue} in the last {PRESENT_SECONDS:.0f} seconds"
+        )
+    return [Reason(Why.NO_WORKER, message, {"workers_on_queue": on_queue})]
+
+
+def _takes(worker: WorkerSeen, job: Job) -> bool:
+    return (
+        (worker.queues is None or job.queue in worker.queues)
+        and (worker.types is None or job.type in worker.types)
+        and validation.is_subset(worker.tags, job.tags)
+    )
+
+
+async def _in_line(context: Context, job: Job) -> Reason:
+    tallies = await context.store.count(context.now(), tenant=context.tenant, queues=(job.queue,))
+    ready = sum(tally.jobs - tally.delayed for tally in tallies if tally.state in CLAIMABLE)
+    running = sum(tally.jobs for tally in tallies if tally.state is State.RUNNING)
+    facts = {"ready": ready, "running": running}
+    if ready > 1:
+        return Reason(
+            Why.NO_ROOM,
+            f"it is ready, and so are {ready - 1} other jobs of queue {job.queue}; "
+            f"its workers are running {running}",
+            facts,
+        )
+    return Reason(Why.READY, "it is ready and next in line", facts)

@@ -1,0 +1,149 @@
+"""Claiming jobs, and what their holder writes while it holds them: heartbeats, progress, checkpoints."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from headrace import codec, lifecycle, validation
+from headrace.errors import HeadraceError, InvalidLimit, JobNotFound
+from headrace.manager.context import Context
+from headrace.model import Job, Lease
+from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerSeen
+
+CLAIM_LIMIT_MAX = 10_000
+ANNOUNCE_SECONDS = 5.0
+"""A worker's presence is written down at most this often."""
+NOTE_CHARS_MAX = 1000
+
+
+class Heartbeats(msgspec.Struct, frozen=True):
+    """The leases that go on, and why the others do not."""
+
+    extended: Mapping[str, Extended]
+    """By job id; a state of cancelling tells the worker to stop."""
+    refused: Mapping[str, HeadraceError]
+
+
+class Claims:
+    """Claims jobs, and remembers when each worker's presence was last written down."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._announced: dict[str, WorkerSeen] = {}
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        queues: Iterable[str] | None,
+        types: Iterable[str] | None,
+        tags: Iterable[str] | Mapping[str, object],
+        limit: int,
+        lease_seconds: float | None,
+    ) -> tuple[Job, ...]:
+        context = self._context
+        await context.synchronise()
+        request = ClaimRequest(
+            worker=validation.check_name(worker, "worker"),
+            now=context.now(),
+            limit=validation.check_limit(limit, "limit", maximum=CLAIM_LIMIT_MAX),
+            nonce=secrets.token_hex(8),
+            tenant=context.tenant,
+            queues=validation.check_names(queues, "queue"),
+            types=validation.check_names(types, "type"),
+            tags=validation.check_tags(tags),
+            lease_seconds=None
+            if lease_seconds is None
+            else validation.check_seconds(lease_seconds, "lease_seconds"),
+        )
+        await self._announce(request)
+        return tuple(await context.store.claim(request))
+
+    async def _announce(self, request: ClaimRequest) -> None:
+        """So that `explain` can tell a queue that nobody asks for from one that is only busy."""
+        seen = WorkerSeen(
+            worker=request.worker,
+            seen_at=request.now,
+            tenant=request.tenant,
+            queues=request.queues,
+            types=request.types,
+            tags=request.tags,
+        )
+        last = self._announced.get(request.worker)
+        if last is not None:
+            age = (seen.seen_at - last.seen_at).total_seconds()
+            if (
+                0 <= age < ANNOUNCE_SECONDS
+                and msgspec.structs.replace(seen, seen_at=last.seen_at) == last
+            ):
+                return
+        self._announced[request.worker] = seen
+        await self._context.store.announce(seen)
+
+
+async def heartbeat(context: Context, leases: Sequence[Lease]) -> Heartbeats:
+    """Extend many leases in one step. Those that do not hold are explained, not raised."""
+    await context.synchronise()
+    now = context.now()
+    fences = {Fence(lease.job_id, lease.token): lease.seconds for lease in leases}
+    visible = (
+        await context.read([fence.job_id for fence in fences])
+        if context.tenant is not None
+        else None
+    )
+    mine = {
+        fence: seconds
+        for fence, seconds in fences.items()
+        if visible is None or fence.job_id in visible
+    }
+    extended = {one.job_id: one for one in await context.store.extend(mine, now)} if mine else {}
+    missing = [fence for fence in fences if fence.job_id not in extended]
+    jobs = await context.read([fence.job_id for fence in missing])
+    refused = {fence.job_id: _why_not(context, jobs.get(fence.job_id), fence) for fence in missing}
+    return Heartbeats(extended, refused)
+
+
+async def annotate(
+    context: Context,
+    lease: Fence,
+    *,
+    progress: float | None = None,
+    note: str | None = None,
+    checkpoint: object = None,
+) -> None:
+    """Write progress or a checkpoint, or raise why the lease's holder may not."""
+    job = await context.read_one(lease.job_id)
+    lifecycle.check_lease(job, lease.token, context.now())
+    if progress is not None and not 0 <= progress <= 1:
+        raise InvalidLimit(f"progress is {progress}; it must be from 0 to 1; nothing was changed")
+    limit = context.policy(job.queue).payload_bytes_max
+    written = await context.store.annotate(
+        lease,
+        Note(
+            progress=progress,
+            progress_note=None
+            if note is None
+            else validation.check_text(note, "the note", NOTE_CHARS_MAX),
+            checkpoint_json=None
+            if checkpoint is None
+            else codec.encode(checkpoint, what="checkpoint", limit=limit),
+        ),
+        context.now(),
+    )
+    if not written:
+        raise _why_not(context, (await context.read([lease.job_id])).get(lease.job_id), lease)
+
+
+def _why_not(context: Context, job: Job | None, fence: Fence) -> HeadraceError:
+    """Why a lease does not hold, in the order of the contract."""
+    if job is None:
+        return JobNotFound(fence.job_id)
+    try:
+        lifecycle.check_lease(job, fence.token, context.now())
+    except HeadraceError as error:
+        return error
+    # It holds now though it did not a moment ago: a clock that was set back. Ask again.
+    return lifecycle.lease_expired(job)

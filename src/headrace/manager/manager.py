@@ -1,0 +1,414 @@
+"""JobManager: every command and query of Headrace, over any store. Thin: each verb has its own module."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Self
+
+import msgspec
+
+from headrace import lifecycle, validation
+from headrace.clock import Clock
+from headrace.errors import HeadraceError, TemporaryError
+from headrace.manager import (
+    cancellation,
+    explanation,
+    leases,
+    queries,
+    recovery,
+    retention,
+    settlement,
+    submission,
+)
+from headrace.manager.changes import Changed, Order, Settled, change_one
+from headrace.manager.context import Context
+from headrace.manager.selection import selection
+from headrace.manager.settlement import Outcome
+from headrace.model import Category, Event, Failure, Job, Lease, State
+from headrace.policy import CancelMode, Policies
+from headrace.spec import JobSpec
+from headrace.stores.base import Capabilities, EventQuery, Fence, JobStore, Pause, Query, WorkerSeen
+
+MAINTENANCE_LIMIT = 10_000
+Tags = Iterable[str] | Mapping[str, Any]
+
+
+class Maintained(msgspec.Struct, frozen=True, kw_only=True):
+    """What one round of maintenance did."""
+
+    reaped: Changed
+    outlived: Changed
+    swept: int
+    deleted: Mapping[State, int]
+
+
+class JobManager:
+    """One manager per store and process; safe to share between tasks.
+
+    A manager bound to a tenant (`scoped`) reads and changes nothing of any other: a foreign id
+    answers exactly as an unknown one. Every call that changes jobs returns them as they are after,
+    with the capacity it freed; a call that raises has changed nothing.
+    """
+
+    def __init__(
+        self,
+        store: JobStore,
+        *,
+        clock: Clock,
+        policies: Policies | None = None,
+        tenant: str | None = None,
+        dice: random.Random | None = None,
+    ) -> None:
+        self._bind(
+            Context(store, clock, policies or Policies(), tenant, dice or random.Random())  # noqa: S311 - jitter, not secrets
+        )
+
+    def _bind(self, context: Context) -> None:
+        self._context = context
+        self._claims = leases.Claims(context)
+
+    @property
+    def store(self) -> JobStore:
+        return self._context.store
+
+    @property
+    def clock(self) -> Clock:
+        return self._context.clock
+
+    @property
+    def policies(self) -> Policies:
+        return self._context.policies
+
+    @property
+    def tenant(self) -> str | None:
+        return self._context.tenant
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return self.store.capabilities
+
+    def scoped(self, tenant: str) -> JobManager:
+        """The same store seen by one tenant."""
+        validation.check_name(tenant, "tenant")
+        scoped = JobManager.__new__(JobManager)
+        scoped._bind(self._context.scoped(tenant))
+        return scoped
+
+    async def close(self) -> None:
+        await self.store.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    # --- submitting ------------------------------------------------------------------------------
+
+    async def submit(self, spec: JobSpec) -> submission.Submitted:
+        """Store one job; with an idempotency key that is held, give the job that holds it."""
+        return await submission.submit(self._context, [spec])
+
+    async def submit_many(self, specs: Sequence[JobSpec]) -> submission.Submitted:
+        """Store all or none, in order. Jobs of a batch may depend on each other by id."""
+        return await submission.submit(self._context, list(specs))
+
+    async def spawn(
+        self, job_id: str, token: str, specs: Sequence[JobSpec]
+    ) -> submission.Submitted:
+        """Submit from inside a running job: only while its lease holds, all or none."""
+        job = await self._context.read_one(validation.check_id(job_id))
+        lifecycle.check_lease(job, token, self._context.now())
+        own = [msgspec.structs.replace(one, tenant=one.tenant or job.tenant) for one in specs]
+        return await submission.submit(self._context, own, spawner=Fence(job_id, token))
+
+    # --- working ---------------------------------------------------------------------------------
+
+    async def claim(
+        self,
+        worker: str,
+        *,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        tags: Tags = (),
+        limit: int = 1,
+        tenant: str | None = None,
+        lease_seconds: float | None = None,
+    ) -> tuple[Job, ...]:
+        """Lease up to `limit` due jobs that match every filter, most urgent and oldest first."""
+        if tenant is not None and tenant != self.tenant:
+            if self.tenant is not None:
+                return ()  # another tenant's jobs do not exist here
+            return await self.scoped(tenant).claim(
+                worker,
+                queues=queues,
+                types=types,
+                tags=tags,
+                limit=limit,
+                lease_seconds=lease_seconds,
+            )
+        return await self._claims.claim(
+            worker, queues=queues, types=types, tags=tags, limit=limit, lease_seconds=lease_seconds
+        )
+
+    async def settle(self, outcomes: Sequence[Outcome]) -> Settled:
+        """Record the ends of many attempts in one step; each stands or is refused alone."""
+        return await settlement.settle(self._context, outcomes)
+
+    async def complete(self, job_id: str, token: str | None, result: Any = None) -> Changed:
+        """The attempt succeeded."""
+        return await self._settle(settlement.Completed(job_id=job_id, token=token, result=result))
+
+    async def fail(
+        self,
+        job_id: str,
+        token: str | None,
+        error: BaseException | str,
+        *,
+        category: Category | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+        retry_at: datetime | None = None,
+    ) -> Changed:
+        """The attempt failed. A typed error (TemporaryError, PermanentError) brings its own category."""
+        if retry_after is None and isinstance(error, TemporaryError):
+            retry_after = error.retry_after
+        failure = settlement.failure_of(error, category=category, code=code)
+        return await self._settle(
+            settlement.Failed(
+                job_id=job_id,
+                token=token,
+                failure=failure,
+                retry_after=retry_after,
+                retry_at=retry_at,
+            )
+        )
+
+    async def snooze(
+        self,
+        job_id: str,
+        token: str | None,
+        *,
+        until: datetime | None = None,
+        seconds: float | None = None,
+    ) -> Changed:
+        """Run it again later, at no cost to its budget."""
+        when = settlement.later(self._context.now(), until=until, seconds=seconds)
+        return await self._settle(settlement.Snoozed(job_id=job_id, token=token, until=when))
+
+    async def release(self, job_id: str, token: str | None) -> Changed:
+        """Give it back unfinished, at no cost to its budget; it goes to the front of its line."""
+        return await self._settle(settlement.Released(job_id=job_id, token=token))
+
+    async def stop(self, job_id: str, token: str | None, message: str = "stopped") -> Changed:
+        """The worker ended it on request: cancelled."""
+        return await self._settle(settlement.Stopped(job_id=job_id, token=token, message=message))
+
+    async def acknowledge_cancel(
+        self, job_id: str, token: str | None, *, was_executing: bool
+    ) -> Changed:
+        """The worker's answer to a cancellation: cancelled, or (it did not have the job) abandoned."""
+        return await self._settle(
+            settlement.CancelAcknowledged(job_id=job_id, token=token, was_executing=was_executing)
+        )
+
+    async def _settle(self, outcome: Outcome) -> Changed:
+        settled = await settlement.settle(self._context, [outcome])
+        (answer,) = settled.outcomes
+        if isinstance(answer, HeadraceError):
+            raise answer
+        return Changed((answer,), settled.freed)
+
+    async def heartbeat(self, held: Sequence[Lease]) -> leases.Heartbeats:
+        """Extend many leases in one step. A lease that does not hold is explained, not raised."""
+        return await leases.heartbeat(self._context, held)
+
+    async def progress(
+        self, job_id: str, token: str, fraction: float, note: str | None = None
+    ) -> None:
+        """How far the attempt is, 0 to 1. Fenced; no event."""
+        fence = Fence(validation.check_id(job_id), token)
+        await leases.annotate(self._context, fence, progress=fraction, note=note)
+
+    async def checkpoint(self, job_id: str, token: str, value: Any) -> None:
+        """What the next attempt should know. Fenced; no event; survives the attempt."""
+        await leases.annotate(
+            self._context, Fence(validation.check_id(job_id), token), checkpoint=value
+        )
+
+    # --- cancelling and recovering ---------------------------------------------------------------
+
+    async def cancel(
+        self,
+        ids: Iterable[str] = (),
+        *,
+        tags: Tags = (),
+        mode: CancelMode | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
+    ) -> cancellation.Cancelled:
+        """Cancel jobs named by id or tagged with all of `tags` (the union), in one step."""
+        chosen = selection(ids, tags)
+        return await cancellation.cancel(
+            self._context, chosen, mode=mode, reason=reason, dry_run=dry_run
+        )
+
+    async def abandon(self, job_id: str, message: str = "abandoned") -> Changed:
+        """Give up on ever knowing how it ended."""
+        command = lifecycle.Abandon(failure=Failure(message, Category.CANCELLED))
+        return await change_one(
+            self._context, Order(validation.check_id(job_id), lambda _: command)
+        )
+
+    async def expire_worker(self, worker: str) -> Changed:
+        """The worker is gone: what it holds is lost (claimable again) or abandoned, in one step."""
+        return await recovery.expire_worker(self._context, validation.check_name(worker, "worker"))
+
+    async def reset_running(self) -> Changed:
+        """Every worker is gone: as expire_worker, for all of them."""
+        return await recovery.reset_running(self._context)
+
+    async def reap(self, limit: int = MAINTENANCE_LIMIT) -> Changed:
+        """Take back leases that have lapsed."""
+        return await recovery.reap(self._context, validation.check_limit(limit, "limit"))
+
+    async def end_lifetimes(self, limit: int = MAINTENANCE_LIMIT) -> Changed:
+        """Jobs past their lifetime are dead."""
+        return await recovery.end_lifetimes(self._context, validation.check_limit(limit, "limit"))
+
+    async def sweep(self, limit: int = MAINTENANCE_LIMIT) -> int:
+        """Finish releases that a crash left half done; how many jobs changed."""
+        return await recovery.sweep(self._context, validation.check_limit(limit, "limit"))
+
+    async def maintain(self) -> Maintained:
+        """One round of everything that keeps the store healthy. Safe from many hosts at once."""
+        return Maintained(
+            reaped=await self.reap(),
+            outlived=await self.end_lifetimes(),
+            swept=await self.sweep(),
+            deleted=await self.cleanup(limit=MAINTENANCE_LIMIT),
+        )
+
+    # --- ended jobs ------------------------------------------------------------------------------
+
+    async def delete(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> tuple[Job, ...]:
+        """Delete ended jobs: all that were meant or, when one has not ended, none."""
+        return await retention.delete(self._context, selection(ids, tags))
+
+    async def cleanup(
+        self,
+        keep_seconds: Mapping[State, float | None] | None = None,
+        *,
+        limit: int = MAINTENANCE_LIMIT,
+    ) -> Mapping[State, int]:
+        """Delete ended jobs that are older than their state's keep time (default: the policies')."""
+        validation.check_limit(limit, "limit")
+        keep = None
+        if keep_seconds is not None:
+            keep = {
+                State(state): None
+                if seconds is None
+                else validation.check_seconds(seconds, "keep_seconds", zero=True)
+                for state, seconds in keep_seconds.items()
+            }
+        return await retention.cleanup(self._context, keep=keep, limit=limit)
+
+    async def redrive(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> submission.Submitted:
+        """Run failed, dead or cancelled jobs again, as new jobs linked by previous_id."""
+        return await retention.redrive(self._context, selection(ids, tags))
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job:
+        """The job as it is now, or JobNotFound."""
+        return await self._context.read_one(validation.check_id(job_id))
+
+    async def find(
+        self,
+        *,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        states: Iterable[State] | None = None,
+        tags: Tags = (),
+        assignee: str | None = None,
+        created_from: datetime | None = None,
+        created_before: datetime | None = None,
+        newest_first: bool = False,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> queries.Page:
+        """One page of the jobs that match every filter, in order of submission."""
+        query = Query(
+            queues=validation.check_names(queues, "queue"),
+            types=validation.check_names(types, "type"),
+            states=None if states is None else tuple(State(state) for state in states),
+            tags=validation.check_tags(tags),
+            assignee=None if assignee is None else validation.check_name(assignee, "worker"),
+            created_from=None
+            if created_from is None
+            else validation.check_time(created_from, "created_from"),
+            created_before=None
+            if created_before is None
+            else validation.check_time(created_before, "created_before"),
+            newest_first=newest_first,
+            limit=limit,
+        )
+        return await queries.find(self._context, query, cursor)
+
+    async def stats(self, *, queues: Iterable[str] | None = None, tags: Tags = ()) -> queries.Stats:
+        """How many jobs match every filter, by state, tenant and queue."""
+        return await queries.stats(
+            self._context,
+            queues=validation.check_names(queues, "queue"),
+            tags=validation.check_tags(tags),
+        )
+
+    async def explain(self, job_id: str) -> explanation.Explanation:
+        """Why the job is not running, or that it is."""
+        return await explanation.explain(self._context, job_id)
+
+    async def workers(self, since: datetime) -> tuple[WorkerSeen, ...]:
+        """Workers that asked for jobs since then."""
+        seen = await self.store.workers(validation.check_time(since, "since"))
+        return tuple(worker for worker in seen if self.tenant in (None, worker.tenant))
+
+    # --- queues ----------------------------------------------------------------------------------
+
+    async def pause(self, queue: str) -> None:
+        """Nobody claims from the queue until it is resumed; what runs goes on."""
+        await self.store.pause(
+            Pause(validation.check_name(queue, "queue"), self.tenant, self._context.now())
+        )
+
+    async def resume(self, queue: str) -> bool:
+        """True if it was paused."""
+        return await self.store.resume(validation.check_name(queue, "queue"), self.tenant)
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        return tuple(
+            pause
+            for pause in await self.store.pauses()
+            if self.tenant is None or pause.tenant in (None, self.tenant)
+        )
+
+    # --- events ----------------------------------------------------------------------------------
+
+    async def events(
+        self, *, after: str = "", job_id: str | None = None, limit: int = 1000
+    ) -> tuple[Event, ...]:
+        """Up to `limit` events after the cursor (that of the last event seen), in log order."""
+        validation.check_limit(limit, "limit")
+        query = EventQuery(after=after, tenant=self.tenant, job_id=job_id, limit=limit)
+        return tuple(await self.store.events(query))
+
+    async def tail(self) -> str:
+        """The cursor of the log's end: what is read after it is new."""
+        return await self.store.tail()
+
+    def follow(
+        self, *, after: str = "", job_id: str | None = None, idle_seconds: float | None = None
+    ) -> AsyncIterator[Event]:
+        """Events from the cursor on, then live, until none came for `idle_seconds` (None: for ever)."""
+        return queries.follow(self._context, after=after, job_id=job_id, idle_seconds=idle_seconds)

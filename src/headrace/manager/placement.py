@@ -1,0 +1,116 @@
+"""Where the jobs of a batch stand among their dependencies: state, priority, depth, edges, guards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from headrace import graph, lifecycle, validation
+from headrace.errors import DependencyNotFound
+from headrace.manager.context import Context
+from headrace.model import Dependency, DependencyKind, Edge, Event, Job, State
+from headrace.stores.base import Fence
+
+
+class Draft(msgspec.Struct, frozen=True):
+    """A checked job of a batch, with what it waits for."""
+
+    job: Job
+    dependencies: tuple[Dependency, ...]
+
+
+class Placement(msgspec.Struct, frozen=True):
+    born: Sequence[tuple[Job, Event]]
+    """In the order of the drafts."""
+    edges: Sequence[Edge] = ()
+    parents: Mapping[str, State | None] = {}
+    """The stored parents and their outcome as read: the guard of the insertion."""
+
+
+async def place(
+    context: Context, drafts: Sequence[Draft], twins: Mapping[str, str], spawner: Fence | None
+) -> Placement:
+    """Place every draft, parents first. `twins` maps a draft's id to the id it goes by."""
+    if spawner is None and not any(draft.dependencies for draft in drafts):
+        return Placement([lifecycle.submit(draft.job) for draft in drafts])
+    batch = {draft.job.id: draft.job for draft in drafts}
+    needs = {draft.job.id: _by_twin(draft.dependencies, twins) for draft in drafts}
+    stored = await _stored_parents(context, batch, needs)
+    order = graph.order(
+        {
+            child: [need.job_id for need in wanted if need.job_id in batch]
+            for child, wanted in needs.items()
+        }
+    )
+    born: dict[str, tuple[Job, Event]] = {}
+    edges: list[Edge] = []
+    for job_id in order:
+        known = [
+            (need.kind, born[need.job_id][0] if need.job_id in born else stored[need.job_id])
+            for need in needs[job_id]
+        ]
+        job, waits, into = _among(batch[job_id], known)
+        born[job_id] = lifecycle.submit(job, needs[job_id], waits=waits)
+        edges += into
+    if spawner is not None:
+        edges += await _joined_by(context, spawner, list(batch))
+    parents = {job_id: _outcome(job) for job_id, job in stored.items()}
+    return Placement([born[draft.job.id] for draft in drafts], edges, parents)
+
+
+def _by_twin(
+    dependencies: Sequence[Dependency], twins: Mapping[str, str]
+) -> tuple[Dependency, ...]:
+    renamed = (replace(need, job_id=twins.get(need.job_id, need.job_id)) for need in dependencies)
+    return tuple({need.job_id: need for need in renamed}.values())
+
+
+async def _stored_parents(
+    context: Context, batch: Mapping[str, Job], needs: Mapping[str, Sequence[Dependency]]
+) -> dict[str, Job]:
+    """The parents that are not of the batch. They must exist, in the child's own tenant."""
+    ids = {need.job_id for wanted in needs.values() for need in wanted if need.job_id not in batch}
+    stored = dict(await context.read(sorted(ids)))
+    for child, wanted in needs.items():
+        for need in wanted:
+            parent = batch.get(need.job_id) or stored.get(need.job_id)
+            if parent is None or parent.tenant != batch[child].tenant:
+                raise DependencyNotFound(
+                    f"job {child} depends on {need.job_id}, which was not found; {validation.UNCHANGED}"
+                )
+    return stored
+
+
+def _among(job: Job, parents: Sequence[tuple[DependencyKind, Job]]) -> tuple[Job, bool, list[Edge]]:
+    """The job with its depth and priority, whether it must wait, and its edges."""
+    depth = max((parent.depth + 1 for _, parent in parents), default=0)
+    graph.check_depth(job.id, depth)
+    # A dependent job is as urgent as the most urgent job it waits for.
+    priority = min([job.priority, *(parent.priority for _, parent in parents)])
+    goes = isinstance(
+        graph.judge(graph.join_of([(kind, _outcome(it)) for kind, it in parents])), graph.Go
+    )
+    # A job that may go needs no second look. One that must fall is stored blocked with an outcome not
+    # seen yet, so that it falls by the same path, and after a crash by the same sweep, as any other.
+    edges = [
+        Edge(it.id, job.id, kind, _outcome(it), seen=goes and it.is_terminal)
+        for kind, it in parents
+    ]
+    return replace(job, depth=depth, priority=priority), not goes, edges
+
+
+async def _joined_by(context: Context, spawner: Fence, spawned: Sequence[str]) -> list[Edge]:
+    """Whoever waits for the spawner by FAN_IN waits for what it spawns, too."""
+    edges: list[Edge] = []
+    for edge in await context.store.edges(parent_id=spawner.job_id):
+        if edge.kind is DependencyKind.FAN_IN and edge.outcome is None:
+            present = await context.store.edges(child_id=edge.child_id)
+            graph.check_width(edge.child_id, len(present) + len(spawned))
+            edges += [Edge(job_id, edge.child_id, DependencyKind.FAN_IN) for job_id in spawned]
+    return edges
+
+
+def _outcome(job: Job) -> State | None:
+    return job.state if job.is_terminal else None

@@ -1,0 +1,101 @@
+"""Reading: jobs page by page, how many there are, and the event log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+import msgspec
+
+from headrace import validation
+from headrace.errors import InvalidCursor
+from headrace.manager.context import Context
+from headrace.model import CLAIMABLE, Event, Job, State
+from headrace.stores.base import FIND_LIMIT_MAX, EventQuery, Query, Tally
+
+POLL_SECONDS = 1.0
+"""How long a follower waits at most before it looks by itself: a lost hint costs this much."""
+
+
+class Page(msgspec.Struct, frozen=True):
+    """Some jobs, and where to go on. `cursor` None: that was all."""
+
+    jobs: tuple[Job, ...]
+    cursor: str | None
+
+
+class Stats(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs match, by state and by queue."""
+
+    total: int
+    states: Mapping[State, int]
+    """Every state, zeros included."""
+    ready: int
+    """Claimable now."""
+    delayed: int
+    """Claimable later."""
+    failures: int
+    """Failed attempts of all of them."""
+    tallies: tuple[Tally, ...]
+    """The same by tenant, queue and state."""
+
+
+async def find(context: Context, query: Query, cursor: str | None) -> Page:
+    """One page; pages are stable: a job that appears or changes meanwhile moves no other job."""
+    validation.check_limit(query.limit, "limit", maximum=FIND_LIMIT_MAX)
+    direction = "d" if query.newest_first else "a"
+    after = None if cursor is None else _seq(cursor, direction)
+    jobs = await context.store.find(
+        msgspec.structs.replace(query, tenant=context.tenant, after_seq=after)
+    )
+    more = len(jobs) == query.limit
+    return Page(tuple(jobs), f"{direction}{jobs[-1].seq}" if more else None)
+
+
+async def stats(context: Context, *, queues: Sequence[str] | None, tags: Sequence[str]) -> Stats:
+    tallies = await context.store.count(
+        context.now(), tenant=context.tenant, queues=queues, tags=tags
+    )
+    states = dict.fromkeys(State, 0)
+    for tally in tallies:
+        states[tally.state] += tally.jobs
+    waiting = sum(states[state] for state in CLAIMABLE)
+    delayed = sum(tally.delayed for tally in tallies)
+    return Stats(
+        total=sum(states.values()),
+        states=states,
+        ready=waiting - delayed,
+        delayed=delayed,
+        failures=sum(tally.failures for tally in tallies),
+        tallies=tuple(tallies),
+    )
+
+
+async def follow(
+    context: Context, *, after: str, job_id: str | None, idle_seconds: float | None
+) -> AsyncIterator[Event]:
+    """Events after the cursor, then live ones as they come, until none came for `idle_seconds`."""
+    cursor = after
+    quiet_since = time.monotonic()
+    while True:
+        events = await context.store.events(
+            EventQuery(after=cursor, tenant=context.tenant, job_id=job_id)
+        )
+        for event in events:
+            yield event
+            cursor = event.cursor
+        if events:
+            quiet_since = time.monotonic()
+            continue
+        left = POLL_SECONDS
+        if idle_seconds is not None:
+            left = min(left, idle_seconds - (time.monotonic() - quiet_since))
+            if left <= 0:
+                return
+        await context.store.wait(cursor, left)
+
+
+def _seq(cursor: str, direction: str) -> int:
+    if cursor[:1] != direction or not cursor[1:].isdecimal() or not cursor.isascii():
+        raise InvalidCursor(f"{cursor!r} is not a cursor of this query; start without one")
+    return int(cursor[1:])

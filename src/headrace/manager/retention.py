@@ -1,0 +1,125 @@
+"""The end of ended jobs: deleting them, clearing out the old ones, running failed ones again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from headrace.errors import Contention, InvalidTransition, JobNotFound, NotTerminal
+from headrace.manager.changes import CONFLICTS_MAX
+from headrace.manager.context import Context
+from headrace.manager.selection import Selection, select
+from headrace.manager.submission import Submitted, submit
+from headrace.model import TERMINAL, Job, State
+from headrace.spec import JobSpec
+from headrace.stores.base import Query
+
+BATCH_JOBS = 1000
+REDRIVABLE = frozenset({State.FAILED, State.DEAD, State.CANCELLED})
+
+
+async def delete(context: Context, chosen: Selection) -> tuple[Job, ...]:
+    """Delete ended jobs: all that were meant, or none. Unknown ids are passed over."""
+    for _ in range(CONFLICTS_MAX):
+        jobs = (await select(context, chosen)).jobs
+        live = [job for job in jobs if not job.is_terminal]
+        if live:
+            raise NotTerminal(
+                f"{len(live)} of {len(jobs)} jobs have not ended (job {live[0].id} is {live[0].state}); "
+                "nothing was deleted",
+                job_id=live[0].id,
+            )
+        if not jobs or await context.store.delete({job.id: job.version for job in jobs}):
+            return jobs
+    raise Contention("the jobs kept changing; nothing was deleted")
+
+
+async def cleanup(
+    context: Context, *, keep: dict[State, float | None] | None, limit: int
+) -> dict[State, int]:
+    """Delete ended jobs past their keep time. `keep` (seconds by state) overrides the policies.
+
+    Batch by batch, so that it can be stopped at any time; how many went, by state.
+    """
+    deleted: dict[State, int] = {}
+    for state, seconds, queues in await _keep_times(context, keep):
+        before = context.now() - timedelta(seconds=seconds)
+        while (left := limit - sum(deleted.values())) > 0:
+            gone = await _delete_old(context, state, before, queues, min(BATCH_JOBS, left))
+            if not gone:
+                break
+            deleted[state] = deleted.get(state, 0) + gone
+    return deleted
+
+
+async def redrive(context: Context, chosen: Selection) -> Submitted:
+    """Submit failed, dead or cancelled jobs again, as new jobs linked to the old by previous_id.
+
+    While the new job is alive, redriving the old one again gives that same new job.
+    """
+    selected = await select(context, chosen)
+    if selected.not_found:
+        raise JobNotFound(selected.not_found[0])
+    jobs = [job for job in selected.jobs if job.id in chosen.ids or job.state in REDRIVABLE]
+    for job in jobs:
+        if job.state not in REDRIVABLE:
+            raise InvalidTransition(
+                f"job {job.id} is {job.state}; only failed, dead and cancelled jobs can be redriven; "
+                "nothing was submitted",
+                job_id=job.id,
+            )
+    return await submit(
+        context, [_again(job) for job in jobs], previous_ids=[job.id for job in jobs]
+    )
+
+
+def _again(job: Job) -> JobSpec:
+    return JobSpec(
+        type=job.type,
+        payload=job.payload,
+        queue=job.queue,
+        tenant=job.tenant,
+        priority=job.priority,
+        tags=job.tags,
+        key=f"redrive:{job.id}",
+        max_attempts=job.max_attempts,
+        lease_seconds=job.lease_seconds,
+        timeout_seconds=job.timeout_seconds,
+        correlation_id=job.correlation_id,
+        callback_url=job.callback_url,
+    )
+
+
+async def _keep_times(
+    context: Context, keep: dict[State, float | None] | None
+) -> list[tuple[State, float, Sequence[str] | None]]:
+    """(state, seconds to keep, queues or None for all)."""
+    if keep is not None:
+        return [(state, seconds, None) for state, seconds in keep.items() if seconds is not None]
+    tallies = await context.store.count(context.now(), tenant=context.tenant)
+    times = []
+    for queue in sorted({tally.queue for tally in tallies}):
+        policy = context.policy(queue)
+        for state in sorted(TERMINAL):
+            done = state is State.COMPLETED
+            seconds = policy.keep_completed_seconds if done else policy.keep_other_seconds
+            if seconds is not None:
+                times.append((state, seconds, (queue,)))
+    return times
+
+
+async def _delete_old(
+    context: Context, state: State, before: datetime, queues: Sequence[str] | None, count: int
+) -> int:
+    jobs = await context.store.find(
+        Query(
+            tenant=context.tenant,
+            states=(state,),
+            queues=queues,
+            finalized_before=before,
+            limit=count,
+        )
+    )
+    if not jobs or not await context.store.delete({job.id: job.version for job in jobs}):
+        return 0
+    return len(jobs)

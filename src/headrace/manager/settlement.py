@@ -1,0 +1,162 @@
+"""How attempts end: outcomes as values, one `match` that turns each into its command."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any, assert_never
+
+import msgspec
+
+from headrace import codec, lifecycle, retry, validation
+from headrace.errors import HeadraceError, InvalidInput, PermanentError, TemporaryError
+from headrace.lifecycle import Command
+from headrace.manager.changes import Order, Settled, change_each
+from headrace.manager.context import Context
+from headrace.model import Category, Failure, Job
+
+MESSAGE_CHARS_MAX = 100_000
+
+
+class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    job_id: str
+    token: str | None
+    """None only where the queue's policy has no fencing."""
+    known: Job | None = None
+    """The job as claimed: saves a read when nothing has changed since."""
+
+
+class Completed(_Outcome, frozen=True, kw_only=True):
+    result: Any = None
+
+
+class Failed(_Outcome, frozen=True, kw_only=True):
+    failure: Failure
+    retry_after: float | None = None
+    retry_at: datetime | None = None
+
+
+class Snoozed(_Outcome, frozen=True, kw_only=True):
+    until: datetime
+
+
+class Released(_Outcome, frozen=True, kw_only=True):
+    pass
+
+
+class Stopped(_Outcome, frozen=True, kw_only=True):
+    message: str = "stopped"
+
+
+class CancelAcknowledged(_Outcome, frozen=True, kw_only=True):
+    was_executing: bool
+
+
+Outcome = Completed | Failed | Snoozed | Released | Stopped | CancelAcknowledged
+
+
+async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
+    """Record many outcomes in one step of the store; each stands or is refused alone."""
+    orders: list[Order] = []
+    bad: dict[int, HeadraceError] = {}
+    for index, outcome in enumerate(outcomes):
+        try:
+            orders.append(_order(context, outcome))
+        except HeadraceError as error:
+            bad[index] = error
+    settled = await change_each(context, orders)
+    good = iter(settled.outcomes)
+    merged = [bad[index] if index in bad else next(good) for index in range(len(outcomes))]
+    return Settled(tuple(merged), settled.freed)
+
+
+def failure_of(
+    error: BaseException | str, *, category: Category | None = None, code: str | None = None
+) -> Failure:
+    """What to record for an error: a handler's typed error says it, anything else is TEMPORARY."""
+    message = error if isinstance(error, str) else (str(error) or type(error).__name__)
+    if isinstance(error, PermanentError):
+        category, code = category or Category.PERMANENT, code or error.error_code
+    elif isinstance(error, TimeoutError):
+        category = category or Category.TIMEOUT
+    elif (
+        code is None and isinstance(error, BaseException) and not isinstance(error, TemporaryError)
+    ):
+        code = type(error).__name__
+    return Failure(message[:MESSAGE_CHARS_MAX], category or Category.TEMPORARY, code)
+
+
+def _order(context: Context, outcome: Outcome) -> Order:
+    """Checked now, where the caller can still be told; decided later, with the job at hand."""
+    validation.check_id(outcome.job_id)
+    result_json: bytes | None = None
+    match outcome:
+        case Completed():
+            limit = codec.PAYLOAD_BYTES_MAX
+            result_json = (
+                None
+                if outcome.result is None
+                else codec.encode(outcome.result, what="result", limit=limit)
+            )
+        case Failed():
+            if outcome.failure.category is Category.CANCELLED:
+                raise InvalidInput(
+                    "a failure cannot be CANCELLED: stop the job instead; nothing was changed"
+                )
+            if outcome.retry_at is not None:
+                validation.check_time(outcome.retry_at, "retry_at")
+            if outcome.retry_after is not None:
+                validation.check_seconds(outcome.retry_after, "retry_after", zero=True)
+        case Snoozed():
+            validation.check_time(outcome.until, "until")
+        case Released() | Stopped() | CancelAcknowledged():
+            pass
+        case _:
+            assert_never(outcome)
+    return Order(
+        outcome.job_id, lambda job: _command(context, outcome, job, result_json), outcome.known
+    )
+
+
+def _command(context: Context, outcome: Outcome, job: Job, result_json: bytes | None) -> Command:
+    policy = context.policy(job.queue)
+    if outcome.token is None and policy.fenced:
+        raise InvalidInput(
+            f"job {job.id} is on a fenced queue: give its lease token; nothing was changed"
+        )
+    match outcome:
+        case Completed(token=token):
+            if result_json is not None:
+                codec.check_size(result_json, "result", policy.payload_bytes_max)
+            return lifecycle.Complete(token=token, result_json=result_json)
+        case Failed(token=token, failure=failure):
+            return lifecycle.Fail(
+                token=token,
+                failure=failure,
+                retry=failure.category in policy.retry_on,
+                backoff=policy.backoff
+                if job.backoff_json is None
+                else retry.decode(job.backoff_json),
+                draw=context.dice.random(),
+                retry_after=outcome.retry_after,
+                retry_at=outcome.retry_at,
+            )
+        case Snoozed(token=token, until=until):
+            return lifecycle.Snooze(token=token, until=until)
+        case Released(token=token):
+            return lifecycle.Release(token=token)
+        case Stopped(token=token, message=message):
+            return lifecycle.Stop(token=token, failure=Failure(message, Category.CANCELLED))
+        case CancelAcknowledged(token=token, was_executing=was_executing):
+            return lifecycle.AcknowledgeCancel(token=token, was_executing=was_executing)
+        case _:
+            assert_never(outcome)
+
+
+def later(now: datetime, *, until: datetime | None, seconds: float | None) -> datetime:
+    """A snooze's end, given either way."""
+    if (until is None) == (seconds is None):
+        raise InvalidInput("give until or seconds, one of the two; nothing was changed")
+    if until is not None:
+        return validation.check_time(until, "until")
+    return now + timedelta(seconds=validation.check_seconds(seconds, "seconds", zero=True))

@@ -1,0 +1,203 @@
+"""Submitting jobs: alone, in batches, and from inside a running job. All or nothing, order kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+import msgspec
+
+from headrace import graph, lifecycle, spec, validation
+from headrace.errors import (
+    Contention,
+    DependencyNotFound,
+    DuplicateJob,
+    HeadraceError,
+    InvalidBatch,
+    InvalidInput,
+)
+from headrace.manager.changes import CONFLICTS_MAX, ripple
+from headrace.manager.context import Context
+from headrace.manager.placement import Draft, place
+from headrace.model import DEFAULT_TENANT, Job
+from headrace.policy import OnDuplicateId
+from headrace.spec import JobSpec
+from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, KeyScope
+
+BATCH_JOBS_MAX = 100_000
+
+
+class Submitted(msgspec.Struct, frozen=True):
+    """One job per submitted description, in order: new, or the one that was there already."""
+
+    jobs: tuple[Job, ...]
+    created: tuple[bool, ...]
+
+    @property
+    def job(self) -> Job:
+        """The only job, for calls that submit one."""
+        (only,) = self.jobs
+        return only
+
+
+async def submit(
+    context: Context,
+    specs: Sequence[JobSpec],
+    *,
+    spawner: Fence | None = None,
+    previous_ids: Sequence[str | None] | None = None,
+) -> Submitted:
+    """Store every job or none. `spawner`: the lease of the running job that makes these."""
+    validation.check_limit(
+        len(specs), "the number of jobs in a batch", minimum=0, maximum=BATCH_JOBS_MAX
+    )
+    drafts = _draft_all(context, specs, previous_ids or [None] * len(specs), spawner)
+    if not drafts:
+        return Submitted((), ())
+    repeated: dict[str, Job] = {}
+    for _ in range(CONFLICTS_MAX):
+        answer = await _attempt(context, drafts, repeated, spawner)
+        if isinstance(answer, Submitted):
+            return answer
+        repeated |= await _weigh(context, drafts, answer, spawner)
+    raise Contention("the batch kept clashing with other writes; nothing was stored")
+
+
+def _draft_all(
+    context: Context,
+    specs: Sequence[JobSpec],
+    previous_ids: Sequence[str | None],
+    spawner: Fence | None,
+) -> list[Draft]:
+    """Every description checked, or the error that names the first bad one."""
+    now = context.now()
+    drafts: dict[str, Draft] = {}
+    for index, (one, previous_id) in enumerate(zip(specs, previous_ids, strict=True)):
+        try:
+            job = spec.draft(
+                one,
+                context.policy(one.queue),
+                now,
+                tenant=_tenant(context, one),
+                previous_id=previous_id,
+                parent_id=None if spawner is None else spawner.job_id,
+            )
+            dependencies = spec.dependencies(one)
+            graph.check_width(job.id, len(dependencies))
+            if job.id in drafts:
+                raise DuplicateJob(f"id {job.id} stands twice in the batch; {validation.UNCHANGED}")
+        except HeadraceError as error:
+            raise in_batch(index, error, of=len(specs)) from error
+        drafts[job.id] = Draft(job, dependencies)
+    return list(drafts.values())
+
+
+def _tenant(context: Context, one: JobSpec) -> str:
+    if context.tenant is None:
+        return DEFAULT_TENANT if one.tenant is None else one.tenant
+    if one.tenant not in (None, context.tenant):
+        raise InvalidInput(
+            f"the job names tenant {one.tenant!r}, which is not the caller's; {validation.UNCHANGED}"
+        )
+    return context.tenant
+
+
+async def _attempt(
+    context: Context, drafts: Sequence[Draft], repeated: Mapping[str, Job], spawner: Fence | None
+) -> Submitted | Clash:
+    """One try to store what is new. `repeated`: jobs of the batch that are known to be stored."""
+    now = context.now()
+    twins, existing = await _twins(context, drafts, now)
+    existing |= repeated
+    new = [
+        draft
+        for draft in drafts
+        if twins[draft.job.id] == draft.job.id and draft.job.id not in repeated
+    ]
+    placement = await place(context, new, twins, spawner)
+    insertion = Insertion(
+        jobs=[job for job, _ in placement.born],
+        events=[event for _, event in placement.born],
+        now=now,
+        edges=placement.edges,
+        parents=placement.parents,
+        keys=_holds(context, new, now),
+        fence=spawner,
+    )
+    answer = await context.store.insert(insertion) if new else Inserted(())
+    if isinstance(answer, Clash):
+        return answer
+    stored = {job.id: job for job in answer.jobs}
+    falling = [edge for edge in insertion.edges if edge.outcome is not None and not edge.seen]
+    if falling:
+        await ripple(context, falling)
+        stored = dict(await context.read(list(stored)))
+    known = stored | existing
+    return Submitted(
+        tuple(known[twins[draft.job.id]] for draft in drafts),
+        tuple(draft.job.id in stored for draft in drafts),
+    )
+
+
+async def _twins(
+    context: Context, drafts: Sequence[Draft], now: datetime
+) -> tuple[dict[str, str], dict[str, Job]]:
+    """The id each draft goes by: its own, or that of the job, stored or drafted, with its key."""
+    scopes = {draft.job.id: _scope(draft.job) for draft in drafts if draft.job.key is not None}
+    if not scopes:
+        return {draft.job.id: draft.job.id for draft in drafts}, {}
+    held = await context.store.keyed(list(dict.fromkeys(scopes.values())), now)
+    existing = dict(await context.store.get(list(held.values())))
+    holder = {scope: job_id for scope, job_id in held.items() if job_id in existing}
+    twins = {}
+    for draft in drafts:
+        own = draft.job.id
+        twins[own] = holder.setdefault(scopes[own], own) if own in scopes else own
+    return twins, existing
+
+
+async def _weigh(
+    context: Context, drafts: Sequence[Draft], clash: Clash, spawner: Fence | None
+) -> Mapping[str, Job]:
+    """What a clash means: an error, or another try (with these jobs known to be stored)."""
+    if clash.fence and spawner is not None:
+        job = await context.read_one(spawner.job_id)
+        lifecycle.check_lease(job, spawner.token, context.now())
+    if clash.parents:
+        gone = set(clash.parents) - (await context.read(clash.parents)).keys()
+        if gone:
+            raise DependencyNotFound(f"job {min(gone)} is gone; {validation.UNCHANGED}")
+    stored = await context.read(clash.ids)
+    for index, draft in enumerate(drafts):
+        repeatable = context.policy(draft.job.queue).on_duplicate_id is OnDuplicateId.EXISTING
+        if draft.job.id in clash.ids and not (repeatable and draft.job.id in stored):
+            error = DuplicateJob(
+                f"a job with id {draft.job.id} is stored already; {validation.UNCHANGED}"
+            )
+            raise in_batch(index, error, of=len(drafts))
+    return stored
+
+
+def _holds(context: Context, new: Sequence[Draft], now: datetime) -> list[KeyHold]:
+    holds = []
+    for draft in new:
+        if draft.job.key is not None:
+            policy = context.policy(draft.job.queue)
+            window = policy.key_window_seconds
+            until = None if window is None else now + timedelta(seconds=window)
+            holds.append(
+                KeyHold(_scope(draft.job), draft.job.id, until, policy.key_released_when_terminal)
+            )
+    return holds
+
+
+def _scope(job: Job) -> KeyScope:
+    assert job.key is not None
+    return KeyScope(job.tenant, job.queue, job.type, job.key)
+
+
+def in_batch(index: int, error: HeadraceError, *, of: int) -> HeadraceError:
+    """The same error for a lone job; for one of many, an error that says which."""
+    if of == 1:
+        return error
+    return InvalidBatch(f"job {index} of the batch: {error.message}", index=index, cause=error)

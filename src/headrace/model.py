@@ -1,0 +1,296 @@
+"""The words of Headrace as values: job, state, lease, event, and what they are made of.
+
+Everything here is immutable and free of I/O. Structs rather than dataclasses: a job has some forty
+fields and is copied on every change (docs/adr/0001).
+"""
+
+from __future__ import annotations
+
+import enum
+import uuid
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from headrace import codec
+
+DEFAULT_QUEUE = "default"
+DEFAULT_TENANT = "default"
+
+
+class State(enum.StrEnum):
+    """The eleven stored states. What is derived from the clock (ready, delayed) is never stored."""
+
+    BLOCKED = "blocked"
+    """Waits for other jobs."""
+    PENDING = "pending"
+    """Claimable once `run_at` is due."""
+    RUNNING = "running"
+    """Leased to one worker."""
+    CANCELLING = "cancelling"
+    """Leased; cancellation was asked and the worker has not answered yet."""
+    RETRYING = "retrying"
+    """Failed, snoozed or released; claimable once `run_at` is due."""
+    LOST = "lost"
+    """Its worker vanished; claimable at once, the outcome of the last attempt is unknown."""
+    COMPLETED = "completed"
+    """Succeeded."""
+    FAILED = "failed"
+    """Failed for good."""
+    DEAD = "dead"
+    """Attempts or lifetime exhausted: the dead letters."""
+    CANCELLED = "cancelled"
+    """Cancelled: it never ran, or it was stopped."""
+    ABANDONED = "abandoned"
+    """Cancelled, but the worker never answered: the outcome is unknown."""
+
+
+CLAIMABLE = frozenset({State.PENDING, State.RETRYING, State.LOST})
+LEASED = frozenset({State.RUNNING, State.CANCELLING})
+TERMINAL = frozenset({State.COMPLETED, State.FAILED, State.DEAD, State.CANCELLED, State.ABANDONED})
+
+
+class Priority(enum.IntEnum):
+    """Smaller runs first."""
+
+    CRITICAL = 0
+    HIGH = 1
+    NORMAL = 2
+    LOW = 3
+    BULK = 4
+
+
+class Category(enum.StrEnum):
+    """Why an attempt, or a job, did not succeed. Exactly one applies."""
+
+    TEMPORARY = "temporary"
+    PERMANENT = "permanent"
+    TIMEOUT = "timeout"
+    CANCELLED = "cancelled"
+    SYSTEM = "system"
+
+
+class DependencyKind(enum.StrEnum):
+    """How a job waits for another. All but AFTER_ANY need the other job to complete."""
+
+    AFTER = "after"
+    AFTER_ANY = "after_any"
+    CHAIN = "chain"
+    FAN_OUT = "fan_out"
+    FAN_IN = "fan_in"
+    """As AFTER, and also waits for whatever the other job spawns while it runs."""
+
+
+class EventKind(enum.StrEnum):
+    """What an event says happened. One kind per way a job can change."""
+
+    ENQUEUED = "enqueued"
+    UNBLOCKED = "unblocked"
+    LEASED = "leased"
+    COMPLETED = "completed"
+    FAILED = "failed"
+    DEAD = "dead"
+    RETRYING = "retrying"
+    SNOOZED = "snoozed"
+    RELEASED = "released"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+    LOST = "lost"
+    ABANDONED = "abandoned"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What went wrong the last time something did."""
+
+    message: str
+    category: Category
+    code: str | None = None
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """This job waits for `job_id`."""
+
+    job_id: str
+    kind: DependencyKind = DependencyKind.AFTER
+
+
+class Edge(msgspec.Struct, frozen=True):
+    """One dependency as stored: `child_id` waits for `parent_id`.
+
+    `outcome` is the parent's final state, written in the same atomic step that ends the parent.
+    `seen` says that the child has been judged since; an outcome not yet seen is work for the sweep.
+    """
+
+    parent_id: str
+    child_id: str
+    kind: DependencyKind
+    outcome: State | None = None
+    seen: bool = False
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """A worker's hold on a job: what every write of the worker is fenced by."""
+
+    job_id: str
+    token: str
+    seconds: float | None = None
+    """How long a heartbeat makes it last. None: without end."""
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One job, as the store holds it. Times are aware and in UTC.
+
+    `payload`, `result` and `checkpoint` decode the stored JSON on each access.
+    """
+
+    # who it is: never changes
+    id: str
+    tenant: str = DEFAULT_TENANT
+    queue: str = DEFAULT_QUEUE
+    type: str
+    tags: tuple[str, ...] = ()
+    """Sorted, without repeats."""
+    payload_json: bytes = b"null"
+    priority: int = Priority.NORMAL
+    created_at: datetime
+    key: str | None = None
+    previous_id: str | None = None
+    """The job that this one runs again (redrive)."""
+    parent_id: str | None = None
+    """The running job that spawned this one."""
+    correlation_id: str | None = None
+    callback_url: str | None = None
+    depth: int = 0
+    """The longest chain of dependencies above this job."""
+    seq: int = 0
+    """Insertion sequence, given by the store; ties in `run_at` go to the smaller."""
+
+    # how it may run: never changes
+    max_attempts: int | None = None
+    """None: unlimited."""
+    lease_seconds: float | None = None
+    """How long a claim holds without a heartbeat. None: until the worker is declared gone."""
+    timeout_seconds: float | None = None
+    expires_at: datetime | None = None
+    """End of the job's lifetime: past it, it is dead unless it ended before."""
+    backoff_json: bytes | None = None
+    """The job's own backoff; None takes the queue's."""
+
+    # where it stands: only lifecycle.apply writes these
+    state: State
+    version: int = 1
+    """Counts changes; every write is compared with it."""
+    run_at: datetime
+    updated_at: datetime
+    attempt: int = 0
+    """Counts claims."""
+    failures: int = 0
+    losses: int = 0
+    token: str | None = None
+    """The lease token; set while leased, and only then."""
+    lease_until: datetime | None = None
+    assignee: str | None = None
+    """The last worker; never cleared."""
+    assigned_at: datetime | None = None
+    scheduled_at: datetime | None = None
+    """When the present or last attempt had become ready; wait = assigned_at - scheduled_at."""
+    started_at: datetime | None = None
+    """When the first attempt started."""
+    last_failed_at: datetime | None = None
+    finalized_at: datetime | None = None
+    failure: Failure | None = None
+    result_json: bytes | None = None
+
+    # what the worker says meanwhile: fenced, but no change of state and no event
+    progress: float | None = None
+    progress_note: str | None = None
+    checkpoint_json: bytes | None = None
+
+    @property
+    def payload(self) -> Any:
+        return codec.decode(self.payload_json)
+
+    @property
+    def result(self) -> Any:
+        return None if self.result_json is None else codec.decode(self.result_json)
+
+    @property
+    def checkpoint(self) -> Any:
+        return None if self.checkpoint_json is None else codec.decode(self.checkpoint_json)
+
+    @property
+    def lease(self) -> Lease | None:
+        """The hold on this job, while it is leased."""
+        return None if self.token is None else Lease(self.id, self.token, self.lease_seconds)
+
+    @property
+    def is_terminal(self) -> bool:
+        return self.state in TERMINAL
+
+    @property
+    def is_leased(self) -> bool:
+        return self.state in LEASED
+
+    @property
+    def is_exhausted(self) -> bool:
+        """The budget: failures and losses count, snoozes and releases do not."""
+        return self.max_attempts is not None and self.failures + self.losses >= self.max_attempts
+
+    def is_due(self, now: datetime) -> bool:
+        return self.state in CLAIMABLE and self.run_at <= now
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True):
+    """One change of one job, written in the same atomic step as the change.
+
+    Folding a job's events in order gives the lifecycle part of its row (`lifecycle.fold`).
+    """
+
+    seq: int = 0
+    """Unique within the store, given by it."""
+    cursor: str = ""
+    """Where a reader that has seen this event resumes. Opaque."""
+    at: datetime
+    tenant: str
+    queue: str
+    type: str
+    job_id: str
+    kind: EventKind
+    before: State | None
+    after: State
+    version: int
+    attempt: int
+    failures: int
+    losses: int
+    priority: int
+    run_at: datetime
+    worker: str | None = None
+    lease_until: datetime | None = None
+    category: Category | None = None
+    code: str | None = None
+    message: str | None = None
+    """The error's message, cut to 1,000 characters."""
+    wait_us: int | None = None
+    """leased: from ready to claimed."""
+    run_us: int | None = None
+    """Leaving a lease: how long the attempt held it."""
+    payload_bytes: int | None = None
+    """enqueued only."""
+    result_bytes: int | None = None
+    """completed only."""
+    detail_json: bytes | None = None
+    """enqueued only: tags, max_attempts, expires_at, key, links and dependencies."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """What a command did to a job: the row after, the row it was computed from, and the event."""
+
+    before: Job
+    after: Job
+    event: Event
+
+
+def new_id() -> str:
+    """A fresh job id: a random UUID (version 4)."""
+    return str(uuid.uuid4())

@@ -1,0 +1,157 @@
+"""What a queue allows: the numbers and choices behind the lifecycle, and a preset per specification."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+
+import msgspec
+
+from headrace.codec import PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX
+from headrace.errors import InvalidLimit
+from headrace.model import Category
+from headrace.retry import DELAY_SECONDS_MAX, Backoff, Exponential, FullJitter, NoBackoff
+
+_MINUTE = 60.0
+_DAY = 86_400.0
+
+
+class CancelMode(enum.StrEnum):
+    """What cancelling does to a job that runs."""
+
+    COOPERATIVE = "cooperative"
+    """Ask the worker; it answers, or its lease lapses."""
+    IMMEDIATE = "immediate"
+    """Cancelled now, the lease is void: cancel wins."""
+    NOT_STARTED = "not_started"
+    """Refused: only jobs that wait are cancelled."""
+
+
+class IdSource(enum.StrEnum):
+    """Who names a job."""
+
+    SERVER = "server"
+    CLIENT = "client"
+    EITHER = "either"
+
+
+class OnDuplicateId(enum.StrEnum):
+    """What a second submission with the id of a stored job gets."""
+
+    ERROR = "error"
+    EXISTING = "existing"
+
+
+class Policy(msgspec.Struct, frozen=True, kw_only=True):
+    """The rules of one queue. Durations in seconds; None means there is no such bound."""
+
+    lease_seconds: float | None = 30.0
+    fenced: bool = True
+    """False: workers may write without a token (the specification has none)."""
+    max_attempts: int | None = 3
+    backoff: Backoff = Exponential()
+    retry_on: frozenset[Category] = frozenset(
+        {Category.TEMPORARY, Category.TIMEOUT, Category.SYSTEM}
+    )
+    cancel: CancelMode = CancelMode.COOPERATIVE
+    key_window_seconds: float | None = _DAY
+    """How long an idempotency key holds. None: without end."""
+    key_released_when_terminal: bool = True
+    ids: IdSource = IdSource.EITHER
+    on_duplicate_id: OnDuplicateId = OnDuplicateId.ERROR
+    timeout_seconds: float | None = 30 * _MINUTE
+    lifetime_seconds: float | None = 7 * _DAY
+    keep_completed_seconds: float | None = 30 * _DAY
+    keep_other_seconds: float | None = 90 * _DAY
+    """How long failed, dead, cancelled and abandoned jobs are kept."""
+    payload_bytes_max: int = PAYLOAD_BYTES_DEFAULT
+
+    def __post_init__(self) -> None:
+        for name in ("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise InvalidLimit(f"{name} is {value}; it must be more than 0, or None")
+        if self.max_attempts is not None and self.max_attempts < 1:
+            raise InvalidLimit(
+                f"max_attempts is {self.max_attempts}; it must be 1 or more, or None"
+            )
+        if not 0 < self.payload_bytes_max <= PAYLOAD_BYTES_MAX:
+            raise InvalidLimit(
+                f"payload_bytes_max is {self.payload_bytes_max}; it must be 1 to {PAYLOAD_BYTES_MAX}"
+            )
+
+
+class Policies(msgspec.Struct, frozen=True):
+    """The policy of each queue: its own, or the default."""
+
+    default: Policy = Policy()
+    queues: Mapping[str, Policy] = {}
+
+    def of(self, queue: str) -> Policy:
+        return self.queues.get(queue, self.default)
+
+
+DEFAULT = Policy()
+
+BACKEND_API = Policy(
+    lease_seconds=None,
+    fenced=False,
+    max_attempts=None,
+    backoff=NoBackoff(),
+    ids=IdSource.CLIENT,
+    timeout_seconds=None,
+    lifetime_seconds=None,
+    keep_other_seconds=None,
+)
+
+QUEUE_SEMANTICS = Policy(
+    lease_seconds=5.0,
+    max_attempts=4,
+    backoff=FullJitter(initial=0.5, cap=30.0),
+    ids=IdSource.CLIENT,
+    timeout_seconds=5 * _MINUTE,
+    lifetime_seconds=None,
+    keep_completed_seconds=None,
+    keep_other_seconds=None,
+)
+
+JOB_MODEL = Policy(
+    lease_seconds=5 * _MINUTE,
+    max_attempts=3,
+    backoff=Exponential(initial=1.0, multiplier=2.0, cap=3600.0),
+    key_released_when_terminal=False,
+    ids=IdSource.SERVER,
+)
+
+JOB_STORE = Policy(
+    lease_seconds=5 * _MINUTE,
+    max_attempts=4,
+    # 2^n × 2 s with n counted after the increment: 4, 8, 16
+    backoff=Exponential(initial=4.0, multiplier=2.0, cap=DELAY_SECONDS_MAX, jitter=False),
+    cancel=CancelMode.NOT_STARTED,
+    on_duplicate_id=OnDuplicateId.EXISTING,
+    lifetime_seconds=None,
+    keep_other_seconds=None,
+)
+
+CONFORMANCE = Policy(
+    lease_seconds=5 * _MINUTE,
+    max_attempts=4,
+    backoff=NoBackoff(),
+    cancel=CancelMode.IMMEDIATE,
+    key_window_seconds=None,
+    ids=IdSource.SERVER,
+    timeout_seconds=None,
+    lifetime_seconds=None,
+    keep_completed_seconds=None,
+    keep_other_seconds=None,
+)
+
+PRESETS: Mapping[str, Policy] = {
+    "default": DEFAULT,
+    "backend_api": BACKEND_API,
+    "queue_semantics": QUEUE_SEMANTICS,
+    "job_model": JOB_MODEL,
+    "job_store": JOB_STORE,
+    "conformance": CONFORMANCE,
+}

@@ -1,0 +1,124 @@
+"""How long to wait before trying again. Pure: randomness comes in as an argument.
+
+Every backoff answers `delay(n, draw)`: n is the number of failures so far counting this one (1 for
+the first), `draw` a number in [0, 1) used for jitter. Those that are data (all but Custom) are
+stored with the job, so that any worker computes the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from headrace.errors import InvalidLimit
+
+JITTER = 0.1
+"""Spread of ±10 %, so that jobs that failed together do not come back together."""
+
+DELAY_SECONDS_MAX = 315_360_000.0
+"""Ten years: no delay is longer, so that no sum of a time and a delay leaves the calendar."""
+
+_EXPONENT_MAX = 62  # with more the power would leave the floats; 2**62 seconds is past any cap
+
+
+class _Backoff(msgspec.Struct, frozen=True, tag_field="kind"):
+    def delay(self, failures: int, draw: float = 0.5) -> float:
+        """Seconds to wait after the given number of failures."""
+        raise NotImplementedError
+
+
+class NoBackoff(_Backoff, frozen=True, tag="none"):
+    """Retry at once."""
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
+        return 0.0
+
+
+class Constant(_Backoff, frozen=True, tag="constant"):
+    """The same wait each time."""
+
+    initial: float = 1.0
+    jitter: bool = True
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
+        return _spread(self.initial, draw, jitter=self.jitter)
+
+
+class Linear(_Backoff, frozen=True, tag="linear"):
+    """initial × n, at most `cap`."""
+
+    initial: float = 1.0
+    cap: float = 3600.0
+    jitter: bool = True
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:
+        return min(_spread(self.initial * failures, draw, jitter=self.jitter), self.cap)
+
+
+class Exponential(_Backoff, frozen=True, tag="exponential"):
+    """initial × multiplier^(n - 1), at most `cap`."""
+
+    initial: float = 1.0
+    multiplier: float = 2.0
+    cap: float = 3600.0
+    jitter: bool = True
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:
+        power = min(max(failures - 1, 0), _EXPONENT_MAX)
+        return min(
+            _spread(self.initial * self.multiplier**power, draw, jitter=self.jitter), self.cap
+        )
+
+
+class FullJitter(_Backoff, frozen=True, tag="full_jitter"):
+    """random(0, min(initial × 2^n, cap)) with n = failures before this one."""
+
+    initial: float = 0.5
+    cap: float = 30.0
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:
+        power = min(max(failures - 1, 0), _EXPONENT_MAX)
+        return draw * min(self.initial * 2.0**power, self.cap)
+
+
+class Custom:
+    """The application's own function of (n, initial, cap). Lives in code, never in a store."""
+
+    def __init__(
+        self,
+        function: Callable[[int, float, float], float],
+        *,
+        initial: float = 1.0,
+        cap: float = 3600.0,
+    ) -> None:
+        self._function = function
+        self._initial = initial
+        self._cap = cap
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
+        seconds = self._function(failures, self._initial, self._cap)
+        if not 0 <= seconds < float("inf"):
+            raise InvalidLimit(
+                f"the custom backoff answered {seconds}; it must be 0 or more seconds"
+            )
+        return min(seconds, self._cap)
+
+
+StoredBackoff = NoBackoff | Constant | Linear | Exponential | FullJitter
+Backoff = StoredBackoff | Custom
+
+_decoder: msgspec.json.Decoder[StoredBackoff] = msgspec.json.Decoder(StoredBackoff)
+
+
+def encode(backoff: StoredBackoff) -> bytes:
+    return msgspec.json.encode(backoff)
+
+
+def decode(encoded: bytes) -> StoredBackoff:
+    return _decoder.decode(encoded)
+
+
+def _spread(seconds: float, draw: float, *, jitter: bool) -> float:
+    """draw 0 → -10 %, 0.5 → exact, just under 1 → +10 %."""
+    return seconds * (1.0 + JITTER * (2.0 * draw - 1.0)) if jitter else seconds

@@ -1,0 +1,176 @@
+"""What a caller submits, and the first draft of a job made from it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headrace import codec, retry, validation
+from headrace.errors import InvalidId, InvalidInput, InvalidLimit, InvalidTime
+from headrace.model import (
+    DEFAULT_QUEUE,
+    Dependency,
+    DependencyKind,
+    Job,
+    Priority,
+    State,
+    new_id,
+)
+from headrace.policy import IdSource, Policy
+
+
+class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """A job to be. What is left out comes from the policy of its queue."""
+
+    type: str
+    payload: Any = None
+    queue: str = DEFAULT_QUEUE
+    tenant: str | None = None
+    id: str | None = None
+    """None: a random UUID."""
+    priority: int = Priority.NORMAL
+    run_at: datetime | None = None
+    """Not before this. None: at once."""
+    delay_seconds: float | None = None
+    """The same, from now."""
+    tags: Iterable[str] | Mapping[str, Any] = ()
+    key: str | None = None
+    """The idempotency key: while it is held, submitting it again gives the same job."""
+    after: Iterable[Dependency | str] = ()
+    """Ids of jobs, stored or of the same batch, that must come before."""
+    max_attempts: int | None | UnsetType = UNSET
+    lease_seconds: float | None | UnsetType = UNSET
+    timeout_seconds: float | None | UnsetType = UNSET
+    lifetime_seconds: float | None | UnsetType = UNSET
+    backoff: retry.StoredBackoff | None = None
+    correlation_id: str | None = None
+    callback_url: str | None = None
+
+
+def draft(
+    spec: JobSpec,
+    policy: Policy,
+    now: datetime,
+    *,
+    tenant: str,
+    previous_id: str | None = None,
+    parent_id: str | None = None,
+) -> Job:
+    """The job as its submitter described it; not yet placed among its dependencies.
+
+    Raises the InvalidInput that says what is wrong.
+    """
+    lifetime = _or(spec.lifetime_seconds, policy.lifetime_seconds, "lifetime_seconds")
+    return Job(
+        id=_id(spec, policy),
+        tenant=validation.check_name(tenant, "tenant"),
+        queue=validation.check_name(spec.queue, "queue"),
+        type=validation.check_name(spec.type, "type"),
+        tags=validation.check_tags(spec.tags),
+        payload_json=codec.encode(spec.payload, limit=policy.payload_bytes_max),
+        priority=validation.check_priority(spec.priority),
+        created_at=now,
+        key=None if spec.key is None else validation.check_key(spec.key),
+        previous_id=previous_id,
+        parent_id=parent_id,
+        correlation_id=_optional(
+            spec.correlation_id, "the correlation id", validation.KEY_CHARS_MAX
+        ),
+        callback_url=_url(spec.callback_url),
+        max_attempts=_attempts(spec.max_attempts, policy.max_attempts),
+        lease_seconds=_or(spec.lease_seconds, policy.lease_seconds, "lease_seconds"),
+        timeout_seconds=_timeout(spec, policy),
+        expires_at=None if lifetime is None else now + timedelta(seconds=lifetime),
+        backoff_json=None if spec.backoff is None else _backoff(spec.backoff),
+        state=State.PENDING,
+        run_at=_run_at(spec, now),
+        updated_at=now,
+    )
+
+
+def dependencies(spec: JobSpec) -> tuple[Dependency, ...]:
+    """In order, one per job: AFTER where only an id is given."""
+    if isinstance(spec.after, str):
+        raise InvalidInput(f"after must be a list, not one text; {validation.UNCHANGED}")
+    found: dict[str, Dependency] = {}
+    for item in spec.after:
+        one = item if isinstance(item, Dependency) else Dependency(item)
+        if not isinstance(one.kind, DependencyKind):
+            raise InvalidInput(f"{one.kind!r} is not a kind of dependency; {validation.UNCHANGED}")
+        found.setdefault(validation.check_id(one.job_id), one)
+    return tuple(found.values())
+
+
+def _id(spec: JobSpec, policy: Policy) -> str:
+    if spec.id is None:
+        if policy.ids is IdSource.CLIENT:
+            raise InvalidId(
+                f"this queue's jobs are named by their submitter, and no id was given; {validation.UNCHANGED}"
+            )
+        return new_id()
+    if policy.ids is IdSource.SERVER:
+        raise InvalidId(
+            f"this queue's jobs are named by the server; leave the id out; {validation.UNCHANGED}"
+        )
+    return validation.check_id(spec.id)
+
+
+def _run_at(spec: JobSpec, now: datetime) -> datetime:
+    """The due time; at once means the time of submission, so that order is first come, first served."""
+    if spec.run_at is not None and spec.delay_seconds is not None:
+        raise InvalidTime(f"give run_at or delay_seconds, not both; {validation.UNCHANGED}")
+    if spec.delay_seconds is not None:
+        return now + timedelta(
+            seconds=validation.check_seconds(spec.delay_seconds, "delay_seconds", zero=True)
+        )
+    if spec.run_at is not None:
+        return validation.check_time(spec.run_at, "run_at")
+    return now
+
+
+def _attempts(given: int | None | UnsetType, default: int | None) -> int | None:
+    if given is UNSET:
+        return default
+    return None if given is None else validation.check_limit(given, "max_attempts")
+
+
+def _or(given: float | None | UnsetType, default: float | None, what: str) -> float | None:
+    if given is UNSET:
+        return default
+    return None if given is None else validation.check_seconds(given, what)
+
+
+def _timeout(spec: JobSpec, policy: Policy) -> float | None:
+    """A job may ask for a shorter execution timeout than its queue's, never for a longer one."""
+    asked = _or(spec.timeout_seconds, policy.timeout_seconds, "timeout_seconds")
+    most = policy.timeout_seconds
+    if most is not None and (asked is None or asked > most):
+        raise InvalidLimit(
+            f"timeout_seconds is {asked}, the queue's limit is {most}; {validation.UNCHANGED}"
+        )
+    return asked
+
+
+def _backoff(backoff: retry.StoredBackoff) -> bytes:
+    if isinstance(backoff, retry.Custom):
+        raise InvalidInput(
+            f"a custom backoff is code and cannot be stored with a job: put it into the queue's policy; {validation.UNCHANGED}"
+        )
+    return retry.encode(backoff)
+
+
+def _optional(value: str | None, what: str, chars_max: int) -> str | None:
+    return None if value is None else validation.check_text(value, what, chars_max)
+
+
+def _url(value: str | None) -> str | None:
+    url = _optional(value, "the callback url", validation.URL_CHARS_MAX)
+    if url is not None and not url.startswith(("https://", "http://")):
+        raise InvalidInput(
+            f"the callback url must start with https:// or http://; {validation.UNCHANGED}"
+        )
+    return url

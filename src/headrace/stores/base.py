@@ -1,0 +1,367 @@
+"""What a store must do: about twenty small verbs, each atomic, none of them policy.
+
+A store keeps rows, a dependency graph, idempotency keys and an event log. It knows no retry rule, no
+backoff and no cancellation rule: it is handed finished `Change`s and writes them if the rows are still
+as they were read. The single transition it makes by itself is the claim, which must pick and lease in
+one step; what it writes there must equal `lifecycle.apply(job, Claim(...), now)`, and the conformance
+kit checks that it does.
+
+Time always comes in as an argument. Every verb is safe to call from many tasks at once. A verb that
+raises has changed nothing. Only `StoreError` and its children are raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+import msgspec
+
+from headrace.graph import Join
+from headrace.model import Change, Edge, Event, Job, State
+
+FIND_LIMIT_MAX = 10_000
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What a store can do that others cannot. Tests skip by capability, never by store name."""
+
+    name: str
+    durable: bool
+    """What was acknowledged survives the death of the process."""
+    shared: bool
+    """Several processes can use it at once."""
+
+
+# --- inserting -----------------------------------------------------------------------------------
+
+
+class KeyScope(msgspec.Struct, frozen=True):
+    """Within this an idempotency key is unique."""
+
+    tenant: str
+    queue: str
+    type: str
+    key: str
+
+
+class KeyHold(msgspec.Struct, frozen=True):
+    """A key to be held for a job that is being inserted."""
+
+    scope: KeyScope
+    job_id: str
+    expires_at: datetime | None
+    """None: without end."""
+    released_when_terminal: bool
+
+
+class Fence(msgspec.Struct, frozen=True):
+    """A lease that must hold at the moment of the write."""
+
+    job_id: str
+    token: str
+
+
+class Insertion(msgspec.Struct, frozen=True, kw_only=True):
+    """New jobs and all that must be stored, or not stored, with them."""
+
+    jobs: Sequence[Job]
+    """In order; the store gives `seq` in this order."""
+    events: Sequence[Event]
+    """One per job, in the same order."""
+    now: datetime
+    edges: Sequence[Edge] = ()
+    """The child may be one of `jobs`, or (when a running job spawns) one that is stored and blocked."""
+    parents: Mapping[str, State | None] = {}
+    """Every stored parent named by `edges`: its outcome as it was read, None while it had not ended.
+    The insertion only holds if that is still so."""
+    keys: Sequence[KeyHold] = ()
+    fence: Fence | None = None
+    """The running job that spawns these."""
+
+
+class Inserted(msgspec.Struct, frozen=True):
+    """All stored. The jobs, in order, with their `seq`."""
+
+    jobs: Sequence[Job]
+
+
+class Clash(msgspec.Struct, frozen=True, kw_only=True):
+    """Nothing was stored, because the world is not as the insertion took it to be."""
+
+    ids: Sequence[str] = ()
+    """These ids are stored already (in whatever tenant)."""
+    keys: Sequence[KeyScope] = ()
+    """These keys are held already."""
+    parents: Sequence[str] = ()
+    """These parents are gone, or have ended since they were read."""
+    fence: bool = False
+    """The fence does not hold any more."""
+
+
+# --- claiming ------------------------------------------------------------------------------------
+
+
+class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs a worker will take. Every filter must match; None and () do not filter."""
+
+    worker: str
+    now: datetime
+    limit: int
+    nonce: str
+    tenant: str | None = None
+    queues: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    tags: Sequence[str] = ()
+    """The job has all of these."""
+    lease_seconds: float | None = None
+
+
+# --- committing ----------------------------------------------------------------------------------
+
+
+class Commit(msgspec.Struct, frozen=True, kw_only=True):
+    """Changes to be written if their jobs are still at the version they were read at."""
+
+    changes: Sequence[Change]
+    """At most one per job."""
+    seen: Sequence[tuple[str, str]] = ()
+    """(parent_id, child_id) of edges whose outcome the child has been judged by."""
+    together: bool = False
+    """All or nothing; otherwise each change stands or falls alone."""
+    leases_as_read: bool = False
+    """Compare `lease_until` too: whoever declares a lease lapsed must not undo a heartbeat."""
+
+
+class Committed(msgspec.Struct, frozen=True):
+    applied: Sequence[bool]
+    """One per change: written, or left alone because the job had moved on (or is gone)."""
+    touched: Sequence[Edge] = ()
+    """The edges to which a written change gave an outcome: their children are to be judged."""
+
+
+class Extended(msgspec.Struct, frozen=True):
+    """A lease that was extended. `state` tells the worker of a cancellation."""
+
+    job_id: str
+    state: State
+    lease_until: datetime | None
+
+
+class Note(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker says of a job it holds. None leaves what is there."""
+
+    progress: float | None = None
+    progress_note: str | None = None
+    checkpoint_json: bytes | None = None
+
+
+# --- reading -------------------------------------------------------------------------------------
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True):
+    """Which jobs to find. Every filter must match; None and () do not filter."""
+
+    tenant: str | None = None
+    ids: Sequence[str] | None = None
+    queues: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    states: Sequence[State] | None = None
+    tags: Sequence[str] = ()
+    assignee: str | None = None
+    created_from: datetime | None = None
+    created_before: datetime | None = None
+    finalized_before: datetime | None = None
+    newest_first: bool = False
+    after_seq: int | None = None
+    """The last seq of the page before (in the query's own direction)."""
+    limit: int = 100
+
+
+class Tally(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs of one tenant and queue are in one state."""
+
+    tenant: str
+    queue: str
+    state: State
+    jobs: int
+    delayed: int = 0
+    """Those of the claimable ones that are not due yet."""
+    failures: int = 0
+    """The sum of their `failures`."""
+
+
+class Pause(msgspec.Struct, frozen=True):
+    """Nobody claims from this queue. `tenant` None: for every tenant."""
+
+    queue: str
+    tenant: str | None
+    since: datetime
+
+
+class WorkerSeen(msgspec.Struct, frozen=True, kw_only=True):
+    """The last time a worker asked for jobs, and for which."""
+
+    worker: str
+    seen_at: datetime
+    tenant: str | None = None
+    queues: Sequence[str] | None = None
+    types: Sequence[str] | None = None
+    tags: Sequence[str] = ()
+
+
+class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
+    after: str = ""
+    """A cursor; "" is the beginning of what the log holds."""
+    tenant: str | None = None
+    job_id: str | None = None
+    limit: int = 1000
+
+
+class JobStore(Protocol):
+    """The verbs. `headrace.stores.memory` is the executable definition."""
+
+    @property
+    def capabilities(self) -> Capabilities: ...
+
+    async def close(self) -> None:
+        """Give everything back. Afterwards every verb raises StoreClosed. Closing twice is fine."""
+        ...
+
+    async def now(self) -> datetime:
+        """The store's own clock."""
+        ...
+
+    # writing
+
+    async def insert(self, insertion: Insertion) -> Inserted | Clash:
+        """Store all of it, events included, or none of it."""
+        ...
+
+    async def claim(self, request: ClaimRequest) -> Sequence[Job]:
+        """Lease up to `limit` due jobs, in the order priority, run_at, seq, events included.
+
+        Paused queues are passed over. What it costs does not grow with the number of jobs waiting,
+        due or not.
+        """
+        ...
+
+    async def commit(self, commit: Commit) -> Committed:
+        """Write each change (row, event) whose job is still at `before.version`.
+
+        Heartbeats and notes do not count as versions, so a row may be newer than `before` in those
+        fields: progress, progress_note and checkpoint are left as stored, and so is lease_until
+        when the job is leased before and after.
+
+        In the same step, for a change into a terminal state: every open edge from that job gets its
+        outcome, and a key that is `released_when_terminal` is given up.
+        """
+        ...
+
+    async def extend(
+        self, leases: Mapping[Fence, float | None], now: datetime
+    ) -> Sequence[Extended]:
+        """Heartbeat: each lease that holds now lasts `seconds` from now (None: without end).
+
+        Leases that do not hold are left alone and left out of the answer. No event, no new version.
+        """
+        ...
+
+    async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
+        """Write the note if the lease holds now. No event, no new version."""
+        ...
+
+    async def delete(self, jobs: Mapping[str, int]) -> bool:
+        """Delete jobs (id to version), with their keys and the edges into them: all or, when one
+        has moved on, none. Events stay. Ids that are gone already do not count against it."""
+        ...
+
+    # reading jobs
+
+    async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
+        """Those that exist, by id."""
+        ...
+
+    async def find(self, query: Query) -> Sequence[Job]:
+        """Up to `limit` jobs in order of seq."""
+        ...
+
+    async def lapsed(
+        self, now: datetime, limit: int, *, tenant: str | None = None
+    ) -> Sequence[Job]:
+        """Leased jobs whose lease_until is not after `now`, the longest lapsed first."""
+        ...
+
+    async def outlived(
+        self, now: datetime, limit: int, *, tenant: str | None = None
+    ) -> Sequence[Job]:
+        """Jobs not terminal whose expires_at is not after `now`, the oldest first."""
+        ...
+
+    async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
+        """The ids of the jobs that hold these keys."""
+        ...
+
+    async def count(
+        self,
+        now: datetime,
+        *,
+        tenant: str | None = None,
+        queues: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> Sequence[Tally]:
+        """Tallies of the jobs that match, in order of tenant, queue, state; none that are zero."""
+        ...
+
+    # dependencies
+
+    async def edges(
+        self, *, parent_id: str | None = None, child_id: str | None = None
+    ) -> Sequence[Edge]:
+        """All edges from a parent or into a child, in the order they were stored."""
+        ...
+
+    async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
+        """How far each child's parents are: `graph.join_of` of its edges, at a cost that does not
+        grow with how many there are."""
+        ...
+
+    async def unseen(self, limit: int) -> Sequence[Edge]:
+        """Edges with an outcome that is not yet seen: what a crash left for the sweep."""
+        ...
+
+    # queues and workers
+
+    async def pause(self, pause: Pause) -> None: ...
+
+    async def resume(self, queue: str, tenant: str | None) -> bool:
+        """True if it was paused for that tenant (None: for all)."""
+        ...
+
+    async def pauses(self) -> Sequence[Pause]: ...
+
+    async def announce(self, worker: WorkerSeen) -> None:
+        """Remember that the worker asked just now."""
+        ...
+
+    async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
+        """Workers that asked at or after `since`, in order of name."""
+        ...
+
+    # events
+
+    async def events(self, query: EventQuery) -> Sequence[Event]:
+        """Up to `limit` events after the cursor, in log order, each with its seq and cursor."""
+        ...
+
+    async def tail(self) -> str:
+        """The cursor of the log's present end."""
+        ...
+
+    async def wait(self, after: str, timeout_seconds: float) -> None:
+        """Return as soon as the log may have grown past the cursor, or after the timeout.
+
+        A hint, never the truth: it may return early and, across processes, a little late.
+        """
+        ...

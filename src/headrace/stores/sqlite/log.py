@@ -1,0 +1,147 @@
+"""The event log: appending, reading on from a cursor, and what a cursor is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from headrace.clock import from_us, to_us
+from headrace.errors import InvalidCursor
+from headrace.model import Event, EventKind
+from headrace.stores.base import EventQuery
+from headrace.stores.sqlite.lanes import Lanes
+from headrace.stores.sqlite.rows import CATEGORY_OF, STATE_OF, time_or_none, us_or_none
+from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.sql import query
+
+_ADD = query("event_add")
+_EVENTS = query("events")
+_EVENTS_OF_JOB = query("events_of_job")
+_TAIL = query("tail")
+
+_KIND_OF = {str(kind): kind for kind in EventKind}
+_SEQ_MAX = 2**63 - 1
+
+
+def position(cursor: str) -> int:
+    """The seq after which the cursor resumes. A cursor is the seq of the last event seen, as text."""
+    if cursor == "":
+        return 0
+    if not (cursor.isascii() and cursor.isdigit()):
+        raise InvalidCursor(f"{cursor!r} is not a cursor of this store's event log")
+    return min(int(cursor), _SEQ_MAX)
+
+
+def append(tx: Transaction, events: Iterable[tuple[Event, int]]) -> None:
+    """Append events, each with the seq of its job."""
+    lanes = tx.lanes
+    parameters = [_event_parameters(event, job_seq, lanes) for event, job_seq in events]
+    tx.connection.executemany(_ADD, parameters)
+    tx.grew = tx.grew or bool(parameters)
+
+
+def events(view: Snapshot, wanted: EventQuery) -> list[Event]:
+    rows = view.connection.execute(
+        _EVENTS if wanted.job_id is None else _EVENTS_OF_JOB,
+        {
+            "after": position(wanted.after),
+            "lanes": view.lanes_of_tenant(wanted.tenant),
+            "job_id": wanted.job_id,
+            "limit": max(wanted.limit, 0),
+        },
+    ).fetchall()
+    return [_read_event(row, view.lanes) for row in rows]
+
+
+def tail(view: Snapshot) -> int:
+    """The seq of the last event ever appended."""
+    (seq,) = view.connection.execute(_TAIL).fetchone()
+    return int(seq)
+
+
+def cursor_of(seq: int) -> str:
+    return str(seq) if seq else ""
+
+
+def _event_parameters(event: Event, job_seq: int, lanes: Lanes) -> tuple[Any, ...]:
+    category = event.category
+    return (
+        to_us(event.at),
+        lanes.id(event.tenant, event.queue, event.type, event.priority),
+        job_seq,
+        event.job_id,
+        str(event.kind),
+        None if event.before is None else str(event.before),
+        str(event.after),
+        event.version,
+        event.attempt,
+        event.failures,
+        event.losses,
+        to_us(event.run_at),
+        event.worker,
+        us_or_none(event.lease_until),
+        None if category is None else str(category),
+        event.code,
+        event.message,
+        event.wait_us,
+        event.run_us,
+        event.payload_bytes,
+        event.result_bytes,
+        event.detail_json,
+    )
+
+
+def _read_event(row: Sequence[Any], lanes: Lanes) -> Event:
+    (
+        seq,
+        at,
+        lane,
+        job_id,
+        kind,
+        before,
+        after,
+        version,
+        attempt,
+        failures,
+        losses,
+        run_at,
+        worker,
+        lease_until,
+        category,
+        code,
+        message,
+        wait_us,
+        run_us,
+        payload_bytes,
+        result_bytes,
+        detail,
+    ) = row
+    tenant, queue, type_, priority = lanes.key(lane)
+    return Event(
+        seq=seq,
+        cursor=str(seq),
+        at=from_us(at),
+        tenant=tenant,
+        queue=queue,
+        type=type_,
+        job_id=job_id,
+        kind=_KIND_OF[kind],
+        before=None if before is None else STATE_OF[before],
+        after=STATE_OF[after],
+        version=version,
+        attempt=attempt,
+        failures=failures,
+        losses=losses,
+        priority=priority,
+        run_at=from_us(run_at),
+        worker=worker,
+        lease_until=time_or_none(lease_until),
+        category=None if category is None else CATEGORY_OF[category],
+        code=code,
+        message=message,
+        wait_us=wait_us,
+        run_us=run_us,
+        payload_bytes=payload_bytes,
+        result_bytes=result_bytes,
+        detail_json=detail,
+    )

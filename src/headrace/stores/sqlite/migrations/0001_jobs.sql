@@ -1,0 +1,258 @@
+-- Jobs, the graph between them, their keys and the event log.
+-- Times are microseconds since the epoch, in UTC. Every table is STRICT: a wrong type is an error.
+
+-- A lane is all jobs of one tenant, queue, type and priority. Lanes are never deleted and never
+-- change their key, so their ids may be cached. They count their jobs by state, and the failures of
+-- those jobs; each write that moves a job moves the counts in the same transaction. So counting reads
+-- lanes only, and a claim knows which lanes are worth a probe.
+CREATE TABLE lanes (
+    id INTEGER PRIMARY KEY,
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    type TEXT NOT NULL,
+    priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 4),
+    blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked >= 0),
+    pending INTEGER NOT NULL DEFAULT 0 CHECK (pending >= 0),
+    running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
+    cancelling INTEGER NOT NULL DEFAULT 0 CHECK (cancelling >= 0),
+    retrying INTEGER NOT NULL DEFAULT 0 CHECK (retrying >= 0),
+    lost INTEGER NOT NULL DEFAULT 0 CHECK (lost >= 0),
+    completed INTEGER NOT NULL DEFAULT 0 CHECK (completed >= 0),
+    failed INTEGER NOT NULL DEFAULT 0 CHECK (failed >= 0),
+    dead INTEGER NOT NULL DEFAULT 0 CHECK (dead >= 0),
+    cancelled INTEGER NOT NULL DEFAULT 0 CHECK (cancelled >= 0),
+    abandoned INTEGER NOT NULL DEFAULT 0 CHECK (abandoned >= 0),
+    blocked_failures INTEGER NOT NULL DEFAULT 0 CHECK (blocked_failures >= 0),
+    pending_failures INTEGER NOT NULL DEFAULT 0 CHECK (pending_failures >= 0),
+    running_failures INTEGER NOT NULL DEFAULT 0 CHECK (running_failures >= 0),
+    cancelling_failures INTEGER NOT NULL DEFAULT 0 CHECK (cancelling_failures >= 0),
+    retrying_failures INTEGER NOT NULL DEFAULT 0 CHECK (retrying_failures >= 0),
+    lost_failures INTEGER NOT NULL DEFAULT 0 CHECK (lost_failures >= 0),
+    completed_failures INTEGER NOT NULL DEFAULT 0 CHECK (completed_failures >= 0),
+    failed_failures INTEGER NOT NULL DEFAULT 0 CHECK (failed_failures >= 0),
+    dead_failures INTEGER NOT NULL DEFAULT 0 CHECK (dead_failures >= 0),
+    cancelled_failures INTEGER NOT NULL DEFAULT 0 CHECK (cancelled_failures >= 0),
+    abandoned_failures INTEGER NOT NULL DEFAULT 0 CHECK (abandoned_failures >= 0),
+    UNIQUE (tenant, queue, type, priority)
+) STRICT;
+
+-- The lanes a claim looks at. Lanes that have drained cost it nothing.
+CREATE INDEX lanes_claimable ON lanes (priority) WHERE pending + retrying + lost > 0;
+
+-- The narrow part of a job, rewritten by each change. What never changes and may be large (payload),
+-- and what most jobs do not have (result, notes), stands in tables of its own.
+-- AUTOINCREMENT: the seq of a deleted job is never given again, so pages and the log stay in order.
+CREATE TABLE jobs (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    id TEXT NOT NULL UNIQUE,
+    lane INTEGER NOT NULL,
+    -- where it stands
+    state TEXT NOT NULL CHECK (
+        state IN (
+            'blocked', 'pending', 'running', 'cancelling', 'retrying', 'lost',
+            'completed', 'failed', 'dead', 'cancelled', 'abandoned'
+        )
+    ),
+    version INTEGER NOT NULL CHECK (version >= 1),
+    run_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    attempt INTEGER NOT NULL CHECK (attempt >= 0),
+    failures INTEGER NOT NULL CHECK (failures >= 0),
+    losses INTEGER NOT NULL CHECK (losses >= 0),
+    token TEXT,
+    lease_until INTEGER,
+    assignee TEXT,
+    assigned_at INTEGER,
+    scheduled_at INTEGER,
+    started_at INTEGER,
+    last_failed_at INTEGER,
+    finalized_at INTEGER,
+    failure_message TEXT,
+    failure_category TEXT CHECK (
+        failure_category IN ('temporary', 'permanent', 'timeout', 'cancelled', 'system')
+    ),
+    failure_code TEXT,
+    -- who it is and how it may run: never changes
+    tags TEXT NOT NULL CHECK (json_type(tags) = 'array'),
+    created_at INTEGER NOT NULL,
+    key TEXT,
+    previous_id TEXT,
+    parent_id TEXT,
+    correlation_id TEXT,
+    callback_url TEXT,
+    depth INTEGER NOT NULL CHECK (depth >= 0),
+    max_attempts INTEGER CHECK (max_attempts >= 1),
+    lease_seconds REAL,
+    timeout_seconds REAL,
+    expires_at INTEGER,
+    backoff BLOB,
+    -- The lifecycle's invariants, so that no bug of ours can store a job that breaks them.
+    CONSTRAINT token_exactly_while_leased
+    CHECK ((token IS NOT NULL) = (state IN ('running', 'cancelling'))),
+    CONSTRAINT lease_only_while_leased
+    CHECK (lease_until IS NULL OR token IS NOT NULL),
+    CONSTRAINT finalized_exactly_while_terminal
+    CHECK (
+        (finalized_at IS NOT NULL)
+        = (state IN ('completed', 'failed', 'dead', 'cancelled', 'abandoned'))
+    ),
+    CONSTRAINT failure_has_message_and_category
+    CHECK (
+        (failure_message IS NULL) = (failure_category IS NULL)
+        AND (failure_code IS NULL OR failure_message IS NOT NULL)
+    ),
+    CONSTRAINT budget_kept
+    CHECK (max_attempts IS NULL OR failures + losses <= max_attempts)
+) STRICT;
+
+-- Claims: the due jobs of one lane in claim order. `state` is there so that counting the jobs that
+-- are not due yet never reads a row.
+CREATE INDEX jobs_ready ON jobs (lane, run_at, seq, state)
+WHERE state IN ('pending', 'retrying', 'lost');
+
+-- The reaper, and the jobs of one worker.
+CREATE INDEX jobs_leased ON jobs (lease_until) WHERE state IN ('running', 'cancelling');
+
+-- Jobs whose lifetime may end.
+CREATE INDEX jobs_lifetime ON jobs (expires_at)
+WHERE finalized_at IS NULL AND expires_at IS NOT NULL;
+
+-- Retention, and finding ended jobs.
+CREATE INDEX jobs_ended ON jobs (state, finalized_at) WHERE finalized_at IS NOT NULL;
+
+-- Finding the jobs of a tenant, queue or type, and those that wait for others. Both are written when
+-- a job comes and goes, and hardly in between.
+CREATE INDEX jobs_of_lane ON jobs (lane);
+CREATE INDEX jobs_blocked ON jobs (lane) WHERE state = 'blocked';
+
+CREATE TABLE payloads (
+    seq INTEGER PRIMARY KEY,
+    payload BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE results (
+    seq INTEGER PRIMARY KEY,
+    result BLOB NOT NULL
+) STRICT;
+
+CREATE TABLE notes (
+    seq INTEGER PRIMARY KEY,
+    progress REAL,
+    progress_note TEXT,
+    checkpoint BLOB
+) STRICT;
+
+-- Which jobs have a tag: written when a job comes and goes.
+CREATE TABLE job_tags (
+    tag TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (tag, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The claimable ones of them, in claim order: so that a claim by a rare tag is a probe, not a walk.
+CREATE TABLE ready_tags (
+    tag TEXT NOT NULL,
+    lane INTEGER NOT NULL,
+    run_at INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (tag, lane, run_at, seq)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE keys (
+    tenant TEXT NOT NULL,
+    queue TEXT NOT NULL,
+    type TEXT NOT NULL,
+    key TEXT NOT NULL,
+    job_id TEXT NOT NULL,
+    expires_at INTEGER,
+    released_when_terminal INTEGER NOT NULL CHECK (released_when_terminal IN (0, 1)),
+    PRIMARY KEY (tenant, queue, type, key)
+) STRICT, WITHOUT ROWID;
+
+-- `needed`: the parent must complete (every kind but after_any).
+CREATE TABLE edges (
+    ord INTEGER PRIMARY KEY,
+    parent_id TEXT NOT NULL,
+    child_id TEXT NOT NULL,
+    kind TEXT NOT NULL CHECK (kind IN ('after', 'after_any', 'chain', 'fan_out', 'fan_in')),
+    needed INTEGER NOT NULL GENERATED ALWAYS AS (kind <> 'after_any') STORED,
+    outcome TEXT CHECK (outcome IN ('completed', 'failed', 'dead', 'cancelled', 'abandoned')),
+    seen INTEGER NOT NULL CHECK (seen IN (0, 1)),
+    UNIQUE (parent_id, child_id)
+) STRICT;
+
+-- A join asks whether there is an edge with this outcome: one probe each, however many there are.
+CREATE INDEX edges_into ON edges (child_id, needed, outcome);
+
+CREATE INDEX edges_unseen ON edges (ord) WHERE outcome IS NOT NULL AND seen = 0;
+
+-- The log. Gap-free: one transaction at a time appends, and one that is rolled back takes its numbers
+-- with it. AUTOINCREMENT: a number stays used when its event has been trimmed.
+-- Tenant, queue, type and priority are the lane's.
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY AUTOINCREMENT,
+    at INTEGER NOT NULL,
+    lane INTEGER NOT NULL,
+    job_seq INTEGER NOT NULL,
+    job_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    before TEXT,
+    after TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    failures INTEGER NOT NULL,
+    losses INTEGER NOT NULL,
+    run_at INTEGER NOT NULL,
+    worker TEXT,
+    lease_until INTEGER,
+    category TEXT,
+    code TEXT,
+    message TEXT,
+    wait_us INTEGER,
+    run_us INTEGER,
+    payload_bytes INTEGER,
+    result_bytes INTEGER,
+    detail BLOB
+) STRICT;
+
+-- One job's events. By the job's seq, not its id: neighbours in time are neighbours in the index, so
+-- a batch of a hundred touches a page or two instead of a hundred.
+CREATE INDEX events_of_job ON events (job_seq);
+
+-- The seqs of deleted jobs, so that their events are still found by id.
+CREATE TABLE deleted_jobs (
+    id TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    PRIMARY KEY (id, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The log with its words spelled out, for readers that are not Headrace.
+CREATE VIEW event_log AS
+SELECT
+    events.seq,
+    events.at,
+    lanes.tenant,
+    lanes.queue,
+    lanes.type,
+    lanes.priority,
+    events.job_id,
+    events.kind,
+    events.before,
+    events.after,
+    events.version,
+    events.attempt,
+    events.failures,
+    events.losses,
+    events.run_at,
+    events.worker,
+    events.lease_until,
+    events.category,
+    events.code,
+    events.message,
+    events.wait_us,
+    events.run_us,
+    events.payload_bytes,
+    events.result_bytes,
+    events.detail
+FROM events
+INNER JOIN lanes ON lanes.id = events.lane;

@@ -1,0 +1,2 @@
+-- The lanes of one tenant.
+SELECT id FROM lanes WHERE tenant = ?;

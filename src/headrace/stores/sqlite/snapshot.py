@@ -1,0 +1,34 @@
+"""What the functions of this package work on: a connection inside a transaction, and its lanes."""
+
+from __future__ import annotations
+
+import sqlite3
+
+from headrace.stores.sqlite.lanes import Lanes
+from headrace.stores.sqlite.sql import json_list, query
+
+_LANES_OF_TENANT = query("lanes_of_tenant")
+
+
+class Snapshot:
+    """One consistent view of the store: nothing another process commits shows until it ends."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.lanes = Lanes(connection)
+
+    def lanes_of_tenant(self, tenant: str | None) -> str | None:
+        """The lanes of a tenant as a JSON list; None when there is nothing to filter."""
+        if tenant is None:
+            return None
+        rows = self.connection.execute(_LANES_OF_TENANT, (tenant,)).fetchall()
+        return json_list(lane for (lane,) in rows)
+
+
+class Transaction(Snapshot):
+    """A snapshot that may be written to, by the one writer."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        super().__init__(connection)
+        self.grew = False
+        """Events were appended: whoever waits for the log is to be woken."""

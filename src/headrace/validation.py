@@ -1,0 +1,138 @@
+"""What names, ids, tags, times and numbers may be. Each check raises one named error."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+
+from headrace.errors import (
+    InvalidId,
+    InvalidInput,
+    InvalidKey,
+    InvalidLimit,
+    InvalidName,
+    InvalidPriority,
+    InvalidTime,
+)
+from headrace.model import Priority
+from headrace.retry import DELAY_SECONDS_MAX
+
+ID_CHARS_MAX = 128
+NAME_CHARS_MAX = 128
+TAG_CHARS_MAX = 256
+TAGS_MAX = 64
+KEY_CHARS_MAX = 256
+URL_CHARS_MAX = 2048
+
+UNCHANGED = "nothing was stored or changed"
+
+
+def check_id(value: object) -> str:
+    return _text(value, "a job id", ID_CHARS_MAX, InvalidId)
+
+
+def check_ids(values: Iterable[object]) -> tuple[str, ...]:
+    """In order, without repeats."""
+    _refuse_text(values, "ids")
+    return tuple(dict.fromkeys(check_id(value) for value in values))
+
+
+def check_name(value: object, what: str) -> str:
+    return _text(value, f"the {what}", NAME_CHARS_MAX, InvalidName)
+
+
+def check_names(values: Iterable[object] | None, what: str) -> tuple[str, ...] | None:
+    if values is None:
+        return None
+    _refuse_text(values, f"{what}s")
+    return tuple(dict.fromkeys(check_name(value, what) for value in values))
+
+
+def check_key(value: object) -> str:
+    return _text(value, "the idempotency key", KEY_CHARS_MAX, InvalidKey)
+
+
+def check_tags(values: Iterable[object] | Mapping[str, object]) -> tuple[str, ...]:
+    """Sorted, without repeats. A map entry is the tag `key=value`."""
+    _refuse_text(values, "tags")
+    if isinstance(values, Mapping):
+        values = [
+            f"{_text(name, 'a tag', TAG_CHARS_MAX, InvalidName)}={value}"
+            for name, value in values.items()
+        ]
+    tags = {_text(value, "a tag", TAG_CHARS_MAX, InvalidName) for value in values}
+    if len(tags) > TAGS_MAX:
+        raise InvalidName(f"there are {len(tags)} tags, the limit is {TAGS_MAX}; {UNCHANGED}")
+    return tuple(sorted(tags))
+
+
+def check_priority(value: object) -> int:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int)
+        or value not in Priority.__members__.values()
+    ):
+        names = ", ".join(f"{level.value} {level.name}" for level in Priority)
+        raise InvalidPriority(f"priority {value!r} is not one of {names}; {UNCHANGED}")
+    return int(value)
+
+
+def check_time(value: object, what: str) -> datetime:
+    """The same moment in UTC."""
+    if not isinstance(value, datetime):
+        raise InvalidTime(f"{what} is {value!r}, not a datetime; {UNCHANGED}")
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidTime(f"{what} {value.isoformat()} has no time zone; {UNCHANGED}")
+    return value.astimezone(UTC)
+
+
+def check_limit(value: object, what: str, *, minimum: int = 1, maximum: int | None = None) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+        raise InvalidLimit(
+            f"{what} is {value!r}; it must be a whole number of {minimum} or more; {UNCHANGED}"
+        )
+    if maximum is not None and value > maximum:
+        raise InvalidLimit(f"{what} is {value}, the limit is {maximum}; {UNCHANGED}")
+    return value
+
+
+def check_seconds(value: object, what: str, *, zero: bool = False) -> float:
+    """A finite duration, more than 0 (or 0 too), at most ten years."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    if not number or value < 0 or (value == 0 and not zero):  # type: ignore[operator]  # a number by now
+        least = "0 or more" if zero else "more than 0"
+        raise InvalidLimit(f"{what} is {value!r}; it must be {least} seconds; {UNCHANGED}")
+    seconds = float(value)  # type: ignore[arg-type]  # a number by now
+    if seconds > DELAY_SECONDS_MAX:
+        raise InvalidLimit(
+            f"{what} is {seconds} seconds, the limit is {DELAY_SECONDS_MAX:.0f}; {UNCHANGED}"
+        )
+    return seconds
+
+
+def check_text(value: object, what: str, chars_max: int) -> str:
+    return _text(value, what, chars_max, InvalidName)
+
+
+def _text(value: object, what: str, chars_max: int, error: type[InvalidInput]) -> str:
+    if not isinstance(value, str):
+        raise error(f"{what} is {type(value).__name__}, not text; {UNCHANGED}")
+    if not value.strip():
+        raise error(f"{what} is empty; {UNCHANGED}")
+    if len(value) > chars_max:
+        raise error(f"{what} has {len(value)} characters, the limit is {chars_max}; {UNCHANGED}")
+    if not value.isprintable():
+        raise error(f"{what} {value[:40]!r} has a character that cannot be printed; {UNCHANGED}")
+    return value
+
+
+def _refuse_text(values: object, what: str) -> None:
+    """A lone string is an iterable of its letters: never what was meant."""
+    if isinstance(values, str | bytes):
+        raise InvalidName(f"{what} must be a list, not one text ({values[:40]!r}); {UNCHANGED}")
+
+
+def is_subset(wanted: Sequence[str], present: Sequence[str]) -> bool:
+    """Tag matching: AND, case-sensitive, and the empty filter matches all."""
+    return set(wanted) <= set(present)
