@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 from typing import Any
 
 import msgspec
@@ -68,8 +69,10 @@ def _refuse_nan(value: Any, what: str) -> None:
     stack = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, float) and (item != item or item in (float("inf"), float("-inf"))):
-            raise InvalidPayload(f"the {what} holds {item}, which JSON has no word for")
+        if isinstance(item, float) and not math.isfinite(item):
+            raise InvalidPayload(
+                f"the {what} holds {item}, which JSON has no word for; nothing was stored"
+            )
         if isinstance(item, dict):
             stack.extend(item.values())
         elif isinstance(item, list | tuple | set | frozenset):

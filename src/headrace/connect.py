@@ -54,12 +54,12 @@ async def open_store(url: str, *, migrate: bool = False, create: bool = True) ->
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     match parts.scheme:
         case "memory":
-            from headrace.stores.memory import MemoryStore  # noqa: PLC0415 - only the store asked for
+            from headrace.stores.memory import MemoryStore
 
             _refuse_options(url, options)
             return MemoryStore()
         case "sqlite":
-            from headrace.stores.sqlite import SqliteStore  # noqa: PLC0415 - only the store asked for
+            from headrace.stores.sqlite import SqliteStore
 
             path = unquote(parts.path.removeprefix("/"))
             if parts.netloc or not path:

@@ -11,13 +11,11 @@ Two families need no I/O to understand:
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 
 class HeadraceError(Exception):
     """The root: catch this to catch everything that Headrace raises on purpose."""
 
-    code: ClassVar[str] = "HEADRACE_ERROR"
+    code: str = "HEADRACE_ERROR"
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -246,22 +244,33 @@ class HandlerError(HeadraceError):
 
     code = "HANDLER_ERROR"
 
+    def __init__(self, message: str, cause: BaseException | None = None) -> None:
+        super().__init__(message)
+        self.cause = cause
+        self.__cause__ = cause
+
 
 class TemporaryError(HandlerError):
     """It may work later. `retry_after` (seconds) overrides the backoff."""
 
     code = "TEMPORARY"
 
-    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, cause: BaseException | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message, cause)
         self.retry_after = retry_after
 
 
 class PermanentError(HandlerError):
-    """It will never work: no retry, whatever the budget. `error_code` groups such errors."""
+    """It will never work: no retry, whatever the budget. `code` groups such errors."""
 
     code = "PERMANENT"
 
-    def __init__(self, message: str, *, code: str | None = None) -> None:
-        super().__init__(message)
+    def __init__(
+        self, message: str, cause: BaseException | None = None, code: str | None = None
+    ) -> None:
+        super().__init__(message, cause)
         self.error_code = code
+        if code is not None:
+            self.code = code

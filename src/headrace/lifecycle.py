@@ -245,6 +245,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Verb.SNOOZE, _S.CANCELLING, _S.CANCELLED),
     Rule(Verb.RELEASE, _S.RUNNING, _S.RETRYING),
     Rule(Verb.RELEASE, _S.CANCELLING, _S.CANCELLED),
+    Rule(Verb.RELEASE, _S.LOST, _S.RETRYING, unfenced=True),
     *_rules(Verb.STOP, (_S.RUNNING, _S.CANCELLING), _S.CANCELLED),
     *_rules(Verb.STOP, (_S.LOST, _S.ABANDONED), _S.CANCELLED, unfenced=True),
     *_rules(Verb.CANCEL, _WAITING, _S.CANCELLED),
@@ -400,55 +401,59 @@ def _spent(job: Job, *, known: bool = False) -> bool:
 
 
 def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str, Any]:
-    """Every field that the command writes."""
+    """Every field that the command writes: what its verb does, under what the target state demands."""
     target = rule.target
     fields: dict[str, Any] = {"state": target, "version": job.version + 1, "updated_at": now}
     if job.state in LEASED and target not in LEASED:
         fields |= {"token": None, "lease_until": None}
     if target in TERMINAL:
         fields["finalized_at"] = now
+    if target in (State.CANCELLED, State.ABANDONED):
+        fields["failure"] = Failure("cancelled", Category.CANCELLED)
+    fields |= _effects_of_verb(job, command, target, now)
     if command.failure is not None:
         fields["failure"] = command.failure
     if command.result_json is not None:
         fields["result_json"] = command.result_json
+    return fields
+
+
+def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -> dict[str, Any]:
     match command:
         case Claim():
-            fields |= _lease(job, command, now)
+            return _lease(job, command, now)
         case Complete():
-            if job.started_at is None:
-                fields["started_at"] = now
+            return {} if job.started_at is not None else {"started_at": now}
         case Fail():
-            fields |= {"failures": job.failures + 1, "last_failed_at": now}
+            fields: dict[str, Any] = {"failures": job.failures + 1, "last_failed_at": now}
             if job.state is State.LOST:
                 fields["losses"] = job.losses - 1  # its outcome is known now
             if target is State.RETRYING:
                 fields["run_at"] = _retry_at(job.failures + 1, command, now)
-        case Snooze() if target is State.RETRYING:
-            fields["run_at"] = command.until
-        case Expire() if job.state is State.RUNNING:
-            fields["losses"] = job.losses + 1
-            fields["failure"] = command.failure or Failure("the lease lapsed", Category.SYSTEM)
+            return fields
+        case Snooze():
+            return {"run_at": command.until} if target is State.RETRYING else {}
+        case Expire():
+            if job.state is not State.RUNNING:
+                return {}
+            return {
+                "losses": job.losses + 1,
+                "failure": Failure("the lease lapsed", Category.SYSTEM, "lease_expired"),
+            }
         case Outlive():
-            fields["failure"] = command.failure or Failure(
-                "the job's lifetime is over", Category.TIMEOUT, "lifetime"
-            )
+            return {"failure": Failure("the job's lifetime is over", Category.TIMEOUT, "lifetime")}
         case (
             Unblock()
-            | Snooze()
             | Release()
             | Stop()
             | Cancel()
             | AcknowledgeCancel()
-            | Expire()
             | Abandon()
             | Propagate()
         ):
-            pass
+            return {}
         case _:
             assert_never(command)
-    if target in (State.CANCELLED, State.ABANDONED) and command.failure is None:
-        fields["failure"] = Failure("cancelled", Category.CANCELLED)
-    return fields
 
 
 def _lease(job: Job, command: Claim, now: datetime) -> dict[str, Any]:

@@ -118,7 +118,8 @@ QUEUE_SEMANTICS = Policy(
 JOB_MODEL = Policy(
     lease_seconds=5 * _MINUTE,
     max_attempts=3,
-    backoff=Exponential(initial=1.0, multiplier=2.0, cap=3600.0),
+    # the specification's jitter is optional, and off unless asked for
+    backoff=Exponential(initial=1.0, multiplier=2.0, cap=3600.0, jitter=False),
     key_released_when_terminal=False,
     ids=IdSource.SERVER,
 )

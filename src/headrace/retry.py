@@ -65,10 +65,11 @@ class Exponential(_Backoff, frozen=True, tag="exponential"):
     jitter: bool = True
 
     def delay(self, failures: int, draw: float = 0.5) -> float:
-        power = min(max(failures - 1, 0), _EXPONENT_MAX)
-        return min(
-            _spread(self.initial * self.multiplier**power, draw, jitter=self.jitter), self.cap
-        )
+        try:
+            seconds = self.initial * float(self.multiplier) ** max(failures - 1, 0)
+        except OverflowError:  # the power left the floats: past any cap
+            seconds = float("inf") if self.initial else 0.0
+        return min(_spread(seconds, draw, jitter=self.jitter), self.cap)
 
 
 class FullJitter(_Backoff, frozen=True, tag="full_jitter"):

@@ -42,10 +42,10 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The idempotency key: while it is held, submitting it again gives the same job."""
     after: Iterable[Dependency | str] = ()
     """Ids of jobs, stored or of the same batch, that must come before."""
-    max_attempts: int | None | UnsetType = UNSET
-    lease_seconds: float | None | UnsetType = UNSET
-    timeout_seconds: float | None | UnsetType = UNSET
-    lifetime_seconds: float | None | UnsetType = UNSET
+    max_attempts: int | UnsetType | None = UNSET
+    lease_seconds: float | UnsetType | None = UNSET
+    timeout_seconds: float | UnsetType | None = UNSET
+    lifetime_seconds: float | UnsetType | None = UNSET
     backoff: retry.StoredBackoff | None = None
     correlation_id: str | None = None
     callback_url: str | None = None
@@ -132,13 +132,13 @@ def _run_at(spec: JobSpec, now: datetime) -> datetime:
     return now
 
 
-def _attempts(given: int | None | UnsetType, default: int | None) -> int | None:
+def _attempts(given: int | UnsetType | None, default: int | None) -> int | None:
     if given is UNSET:
         return default
     return None if given is None else validation.check_limit(given, "max_attempts")
 
 
-def _or(given: float | None | UnsetType, default: float | None, what: str) -> float | None:
+def _or(given: float | UnsetType | None, default: float | None, what: str) -> float | None:
     if given is UNSET:
         return default
     return None if given is None else validation.check_seconds(given, what)
@@ -158,7 +158,8 @@ def _timeout(spec: JobSpec, policy: Policy) -> float | None:
 def _backoff(backoff: retry.StoredBackoff) -> bytes:
     if isinstance(backoff, retry.Custom):
         raise InvalidInput(
-            f"a custom backoff is code and cannot be stored with a job: put it into the queue's policy; {validation.UNCHANGED}"
+            "a custom backoff is code and cannot be stored with a job: "
+            f"put it into the queue's policy; {validation.UNCHANGED}"
         )
     return retry.encode(backoff)
 

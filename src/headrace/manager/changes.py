@@ -81,7 +81,7 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
             job = order.known or fresh.get(order.job_id)
             try:
                 if job is None:
-                    raise JobNotFound(order.job_id)  # noqa: TRY301 - one place turns errors into outcomes
+                    raise JobNotFound(order.job_id)
                 changes[index] = lifecycle.apply(job, order.decide(job), context.now())
             except Refusal as refusal:
                 if order.known is None:

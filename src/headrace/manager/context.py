@@ -33,9 +33,6 @@ class Context:
         self.tenant = tenant
         self.dice = dice
 
-    def scoped(self, tenant: str) -> Context:
-        return Context(self.store, self.clock, self.policies, tenant, self.dice)
-
     def now(self) -> datetime:
         return self.clock.now()
 

@@ -61,13 +61,14 @@ class JobManager:
         tenant: str | None = None,
         dice: random.Random | None = None,
     ) -> None:
-        self._bind(
-            Context(store, clock, policies or Policies(), tenant, dice or random.Random())  # noqa: S311 - jitter, not secrets
+        self._context = Context(
+            store,
+            clock,
+            policies or Policies(),
+            tenant,
+            dice or random.Random(),  # noqa: S311 - jitter, not secrets
         )
-
-    def _bind(self, context: Context) -> None:
-        self._context = context
-        self._claims = leases.Claims(context)
+        self._claims = leases.Claims(self._context)
 
     @property
     def store(self) -> JobStore:
@@ -92,9 +93,13 @@ class JobManager:
     def scoped(self, tenant: str) -> JobManager:
         """The same store seen by one tenant."""
         validation.check_name(tenant, "tenant")
-        scoped = JobManager.__new__(JobManager)
-        scoped._bind(self._context.scoped(tenant))
-        return scoped
+        return JobManager(
+            self.store,
+            clock=self.clock,
+            policies=self.policies,
+            tenant=tenant,
+            dice=self._context.dice,
+        )
 
     async def close(self) -> None:
         await self.store.close()

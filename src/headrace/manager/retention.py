@@ -97,7 +97,7 @@ async def _keep_times(
     if keep is not None:
         return [(state, seconds, None) for state, seconds in keep.items() if seconds is not None]
     tallies = await context.store.count(context.now(), tenant=context.tenant)
-    times = []
+    times: list[tuple[State, float, Sequence[str] | None]] = []
     for queue in sorted({tally.queue for tally in tallies}):
         policy = context.policy(queue)
         for state in sorted(TERMINAL):

@@ -273,8 +273,11 @@ class JobStore(Protocol):
         ...
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
-        """Delete jobs (id to version), with their keys and the edges into them: all or, when one
-        has moved on, none. Events stay. Ids that are gone already do not count against it."""
+        """Delete jobs (id to version), with their keys and the edges into them.
+
+        All or, when one has moved on, none. Events stay. Ids that are gone already do not count
+        against it.
+        """
         ...
 
     # reading jobs
@@ -323,8 +326,10 @@ class JobStore(Protocol):
         ...
 
     async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
-        """How far each child's parents are: `graph.join_of` of its edges, at a cost that does not
-        grow with how many there are."""
+        """How far each child's parents are: `graph.join_of` of its edges.
+
+        At a cost that does not grow with how many there are.
+        """
         ...
 
     async def unseen(self, limit: int) -> Sequence[Edge]:

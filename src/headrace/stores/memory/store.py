@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
 
@@ -308,7 +308,7 @@ class MemoryStore:
                 )
             else:
                 log = (self._events[index] for index in range(start, len(self._events)))
-            found = []
+            found: list[Event] = []
             for event in log:
                 if len(found) >= query.limit:
                     break
@@ -413,7 +413,7 @@ class MemoryStore:
 
     def _candidates(self, query: Query) -> Iterable[Job]:
         """The smallest set at hand that holds every match."""
-        sets: list[Iterable[str]] = []
+        sets: list[Collection[str]] = []
         if query.ids is not None:
             return [
                 self._jobs[job_id] for job_id in dict.fromkeys(query.ids) if job_id in self._jobs
@@ -424,7 +424,7 @@ class MemoryStore:
             sets.append([job_id for state in set(query.states) for job_id in self._by_state[state]])
         if not sets:
             return self._jobs.values()
-        return [self._jobs[job_id] for job_id in min(sets, key=lambda ids: len(list(ids)))]
+        return [self._jobs[job_id] for job_id in min(sets, key=len)]
 
     def _log(self, event: Event) -> None:
         seq = len(self._events) + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
@@ -34,15 +34,16 @@ def time_or_none(us: int | None) -> datetime | None:
     return None if us is None else from_us(us)
 
 
-def read_tags(text: str) -> tuple[str, ...]:
+def read_list(text: str) -> tuple[str, ...]:
     return () if text == _NO_TAGS else _TAGS_DECODER.decode(text)
 
 
-def jobs_by_seq(view: Snapshot, seqs: Iterable[int]) -> list[Job]:
+def jobs_by_seq(view: Snapshot, seqs: Sequence[int]) -> list[Job]:
     """The jobs with these seqs, in this order; those that are gone are left out."""
     lanes = view.lanes
     rows = view.connection.execute(_JOBS_BY_SEQ, (json_list(seqs),)).fetchall()
-    return [read_job(row, lanes) for row in rows]
+    by_seq = {row[0]: row for row in rows}
+    return [read_job(by_seq[seq], lanes) for seq in seqs if seq in by_seq]
 
 
 def seqs_of_ids(view: Snapshot, ids: Sequence[str]) -> list[int]:
@@ -100,7 +101,7 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         tenant=tenant,
         queue=queue,
         type=type_,
-        tags=read_tags(tags),
+        tags=read_list(tags),
         payload_json=payload,
         priority=priority,
         created_at=from_us(created_at),
@@ -147,7 +148,7 @@ def insert_parameters(job: Job, lane: int) -> tuple[Any, ...]:
         job.seq,
         job.id,
         lane,
-        *_standing(job, job.lease_until),
+        *_standing(job, us_or_none(job.lease_until)),
         json_list(job.tags) if job.tags else _NO_TAGS,
         to_us(job.created_at),
         job.key,
@@ -164,12 +165,12 @@ def insert_parameters(job: Job, lane: int) -> tuple[Any, ...]:
     )
 
 
-def change_parameters(job: Job, seq: int, lease_until: datetime | None) -> tuple[Any, ...]:
+def change_parameters(job: Job, seq: int, lease_until_us: int | None) -> tuple[Any, ...]:
     """For `job_change.sql`."""
-    return (*_standing(job, lease_until), seq)
+    return (*_standing(job, lease_until_us), seq)
 
 
-def _standing(job: Job, lease_until: datetime | None) -> tuple[Any, ...]:
+def _standing(job: Job, lease_until_us: int | None) -> tuple[Any, ...]:
     """The fields that changes write.
 
     Enumerations go in as plain text: SQLite's module takes a slow path for anything else.
@@ -184,7 +185,7 @@ def _standing(job: Job, lease_until: datetime | None) -> tuple[Any, ...]:
         job.failures,
         job.losses,
         job.token,
-        us_or_none(lease_until),
+        lease_until_us,
         job.assignee,
         us_or_none(job.assigned_at),
         us_or_none(job.scheduled_at),

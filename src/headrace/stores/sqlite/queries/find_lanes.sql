@@ -1,17 +1,5 @@
--- The lanes that a filter names, each with its counts by state: what finding through it would cost.
-SELECT
-    id,
-    blocked,
-    pending,
-    running,
-    cancelling,
-    retrying,
-    lost,
-    completed,
-    failed,
-    dead,
-    cancelled,
-    abandoned
+-- The lanes that a filter names.
+SELECT id
 FROM lanes
 WHERE
     (:tenant IS NULL OR tenant = :tenant)

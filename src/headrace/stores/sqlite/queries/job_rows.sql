@@ -1,5 +1,6 @@
--- Whole jobs by seq, in the order of the list. CROSS JOIN keeps SQLite from turning the order around;
--- each join is a lookup by primary key.
+-- Whole jobs by seq. CROSS JOIN keeps SQLite from turning the order of the joins around; each join
+-- is a lookup by primary key. The caller puts the rows in order: sorting here would cost a temporary
+-- table.
 SELECT
     jobs.seq,
     jobs.id,
@@ -44,5 +45,4 @@ FROM json_each(?) AS wanted
 CROSS JOIN jobs ON jobs.seq = wanted.value
 CROSS JOIN payloads ON payloads.seq = jobs.seq
 LEFT JOIN results ON results.seq = jobs.seq
-LEFT JOIN notes ON notes.seq = jobs.seq
-ORDER BY wanted.key;
+LEFT JOIN notes ON notes.seq = jobs.seq;

@@ -1,0 +1,152 @@
+"""A file of jobs: one JSON object per line, each error with the number of its line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+from msgspec import UNSET, UnsetType
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn
+
+from headrace import codec
+from headrace.cli import values
+from headrace.cli.exits import Ended, Exit
+from headrace.cli.values import Written
+from headrace.errors import HeadraceError, InvalidBatch
+from headrace.manager.submission import BATCH_JOBS_MAX
+from headrace.model import DEFAULT_QUEUE, Dependency, Priority
+from headrace.spec import JobSpec
+
+_NOT_STORED = "no job of the file was stored"
+_REPORT_LINES = 1000
+
+
+class BatchLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The fields of one line: those of a job's description, under the same names."""
+
+    type: str
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+    queue: str = DEFAULT_QUEUE
+    tenant: str | None = None
+    id: str | None = None
+    priority: int | str = Priority.NORMAL
+    run_at: datetime | None = None
+    delay_seconds: float | None = None
+    tags: list[str] | dict[str, str | int | float | bool] = []
+    key: str | None = None
+    after: list[str | Dependency] = []
+    max_attempts: int | UnsetType | None = UNSET
+    lease_seconds: float | UnsetType | None = UNSET
+    timeout_seconds: float | UnsetType | None = UNSET
+    lifetime_seconds: float | UnsetType | None = UNSET
+    correlation_id: str | None = None
+    callback_url: str | None = None
+
+    def spec(self) -> JobSpec:
+        fields = {name: getattr(self, name) for name in self.__struct_fields__}
+        fields["payload"] = codec.decode(bytes(self.payload))
+        fields["priority"] = values.priority(str(self.priority))
+        return JobSpec(**fields)
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """The jobs of a file, and the line that each came from."""
+
+    name: str
+    specs: list[JobSpec]
+    lines: list[int]
+
+    def locate(self, error: HeadraceError) -> HeadraceError:
+        """The same error, told by its line where one job is to blame."""
+        index = error.index if isinstance(error, InvalidBatch) else None
+        if index is None and len(self.specs) == 1:
+            index = 0
+        if index is None:
+            return error
+        cause = error.cause if isinstance(error, InvalidBatch) else error
+        message = f"{self.name} line {self.lines[index]}: {cause.message}"
+        return InvalidBatch(message, index=index, cause=cause)
+
+
+def read_batch(path: str) -> Batch:
+    """The jobs of the file (`-`: of standard input), each line checked. A bar shows how far it is."""
+    name = "standard input" if path == "-" else path
+    try:
+        with (
+            nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file,
+            _bar() as bar,
+        ):
+            task = bar.add_task("reading", total=_size(file))
+            return _read(name, file, lambda done, jobs: _show(bar, task, done, jobs))
+    except OSError as error:
+        raise ValueError(f"{name} cannot be read: {error.strerror}") from error
+
+
+BATCH = Written("file", read_batch)
+
+
+@contextmanager
+def storing(jobs: int) -> Iterator[None]:
+    """Something that moves while the store works."""
+    with _bar() as bar:
+        bar.add_task(f"storing {jobs:,} jobs", total=None)
+        yield
+
+
+def _read(name: str, file: BinaryIO, report: Callable[[int, int], None]) -> Batch:
+    """The error names the first bad line. Empty lines are passed over."""
+    decoder = msgspec.json.Decoder(BatchLine)
+    batch = Batch(name=name, specs=[], lines=[])
+    done = 0
+    for number, line in enumerate(file, start=1):
+        done += len(line)
+        if not line.strip():
+            continue
+        try:
+            batch.specs.append(decoder.decode(line).spec())
+        except (ValueError, HeadraceError) as error:
+            raise _bad(f"{name} line {number}: {error}") from error
+        batch.lines.append(number)
+        if len(batch.specs) > BATCH_JOBS_MAX:
+            raise _bad(
+                f"{name} has more than {BATCH_JOBS_MAX:,} jobs, the most that are stored all at once: "
+                "split the file"
+            )
+        if number % _REPORT_LINES == 0:
+            report(done, len(batch.specs))
+    if not batch.specs:
+        raise _bad(f"{name} has no jobs")
+    return batch
+
+
+def _bar() -> Progress:
+    """Shown on a terminal, silent elsewhere, gone when it is done."""
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        console=Console(file=sys.stderr),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def _show(bar: Progress, task: TaskID, done: int, jobs: int) -> None:
+    bar.update(task, completed=done, description=f"reading, {jobs:,} jobs")
+
+
+def _bad(message: str) -> Ended:
+    return Ended(Exit.USAGE, InvalidBatch.code, f"{message}; {_NOT_STORED}")
+
+
+def _size(file: BinaryIO) -> int | None:
+    try:
+        return os.fstat(file.fileno()).st_size or None
+    except (OSError, AttributeError):
+        return None

@@ -1,0 +1,67 @@
+"""The store around a command: opened before it, closed after it, whatever happens in between."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Concatenate, ParamSpec
+
+import click
+
+from headrace import validation
+from headrace.cli.exits import Exit
+from headrace.cli.output import Output
+from headrace.cli.settings import Settings
+from headrace.connect import connect
+from headrace.manager import JobManager
+
+P = ParamSpec("P")
+
+
+class Session:
+    """What a command works with: the jobs, and where its answer goes."""
+
+    def __init__(self, settings: Settings, jobs: JobManager, out: Output) -> None:
+        self.settings = settings
+        self.jobs = jobs
+        self.out = out
+
+
+SessionCommand = Callable[Concatenate[Session, P], Awaitable[Exit]]
+
+
+def in_session(
+    *, create: bool = False, check: Callable[..., None] | None = None
+) -> Callable[[SessionCommand[P]], Callable[P, Exit]]:
+    """Run an async command on the store that the settings name.
+
+    Only a command that says `create` makes a store where there is none. `check` sees the command's
+    options first: what it refuses leaves no trace, not even an empty store.
+    """
+
+    def decorate(function: SessionCommand[P]) -> Callable[P, Exit]:
+        @functools.wraps(function)
+        def run(*args: P.args, **kwargs: P.kwargs) -> Exit:
+            settings = current_settings()
+            if check is not None:
+                check(*args, **kwargs)
+
+            async def within() -> Exit:
+                jobs = await connect(settings.url, tenant=settings.tenant, create=create)
+                async with jobs:
+                    session = Session(settings, jobs, Output(as_json=settings.json))
+                    return await function(session, *args, **kwargs)
+
+            return asyncio.run(within())
+
+        return run
+
+    return decorate
+
+
+def current_settings() -> Settings:
+    settings = click.get_current_context().find_object(Settings) or Settings()
+    if settings.tenant is not None:
+        validation.check_name(settings.tenant, "tenant")
+    return settings

@@ -1,0 +1,89 @@
+"""What every command takes, before its name or after it: the store's url, the tenant, `--json`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+import msgspec
+
+DEFAULT_URL = "sqlite:///headrace.db"
+URL_VARIABLE = "HEADRACE_URL"
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """As given on the command line; what stands after the command's name wins."""
+
+    url: str = DEFAULT_URL
+    tenant: str | None = None
+    json: bool = False
+
+
+class Command(click.Command):
+    """A command whose help ends with examples that run as they stand."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        write_examples(formatter, self.examples)
+
+
+def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
+    """As they are: a command that the help text wraps cannot be copied."""
+    with formatter.section("Examples"):
+        for example in examples:
+            formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., Any]], Command]:
+    """A command with its examples and, after its own options, the settings that every command takes."""
+
+    def decorate(function: Callable[..., Any]) -> Command:
+        made = click.command(name, cls=Command, examples=examples)(function)
+        assert isinstance(made, Command)
+        made.params += settings_options()
+        return made
+
+    return decorate
+
+
+def settings_options(*, variable: str | None = None) -> list[click.Parameter]:
+    """The settings as options. `variable`: where the environment may name the store."""
+    return [
+        click.Option(
+            ["--url"],
+            metavar="URL",
+            envvar=variable,
+            show_envvar=variable is not None,
+            help=f"The store.  [default: {DEFAULT_URL}]",
+            expose_value=False,
+            callback=_remember,
+        ),
+        click.Option(
+            ["--tenant"],
+            metavar="NAME",
+            help="Act as this tenant.  [default: see every tenant]",
+            expose_value=False,
+            callback=_remember,
+        ),
+        click.Option(
+            ["--json"],
+            is_flag=True,
+            default=None,
+            help="Print JSON instead of text.",
+            expose_value=False,
+            callback=_remember,
+        ),
+    ]
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None:
+    """Note the setting for this command and those below it."""
+    settings = ctx.obj if isinstance(ctx.obj, Settings) else Settings()
+    if value is not None:
+        settings = msgspec.structs.replace(settings, **{str(param.name): value})
+    ctx.obj = settings

@@ -1,0 +1,167 @@
+"""Looking at one job: `show` says what it is, `explain` why it is not running."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import click
+import msgspec
+from rich.text import Text
+
+from headrace.cli import duration
+from headrace.cli.exits import Exit, one_line
+from headrace.cli.output import id_text, state_text
+from headrace.cli.records import (
+    DependencyRecord,
+    JobRecord,
+    child_record,
+    job_fields,
+    job_record,
+    parent_record,
+)
+from headrace.cli.session import Session, in_session
+from headrace.cli.settings import command
+from headrace.manager import Reason, Why
+from headrace.model import Job, Priority
+
+NEIGHBOURS_LISTED_MAX = 10
+
+
+class ShownRecord(JobRecord, frozen=True, kw_only=True):
+    """A job with the jobs before and after it."""
+
+    depends_on: tuple[DependencyRecord, ...]
+    dependents: tuple[DependencyRecord, ...]
+
+
+class ReasonRecord(msgspec.Struct, frozen=True, kw_only=True):
+    why: Why
+    message: str
+    facts: Mapping[str, Any]
+
+
+class ExplainedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """The reasons, the one to look at first."""
+
+    job: JobRecord
+    reasons: tuple[ReasonRecord, ...]
+
+
+@command("show", examples=("headrace show 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",))
+@click.argument("id")
+@in_session()
+async def show(session: Session, id: str) -> Exit:
+    """Show one job: state, payload, result, last error, links."""
+    job = await session.jobs.get(id)
+    before = tuple(map(parent_record, await session.jobs.store.edges(child_id=job.id)))
+    after = tuple(map(child_record, await session.jobs.store.edges(parent_id=job.id)))
+    if session.out.as_json:
+        session.out.document(ShownRecord(**job_fields(job), depends_on=before, dependents=after))
+        return Exit.OK
+    now = session.jobs.clock.now()
+    session.out.fields(
+        [
+            ("id", id_text(job.id)),
+            ("type", job.type),
+            ("state", state_text(job.state)),
+            ("tenant", job.tenant),
+            ("queue", job.queue),
+            ("priority", Priority(job.priority).name.lower()),
+            ("tags", ", ".join(job.tags) or None),
+            ("attempts", _attempts(job)),
+            ("worker", job.assignee),
+            ("progress", _progress(job)),
+            ("created", _when(job.created_at, now)),
+            ("runs from", None if job.is_terminal else _when(job.run_at, now)),
+            ("started", _when(job.started_at, now)),
+            ("lease until", _when(job.lease_until, now)),
+            ("ended", _when(job.finalized_at, now)),
+            ("error", _failure(job)),
+            ("key", job.key),
+            ("redrive of", job.previous_id),
+            ("spawned by", job.parent_id),
+            ("depends on", _neighbours(before)),
+            ("dependents", _neighbours(after)),
+            ("payload", _json(job.payload_json)),
+            ("checkpoint", _json(job.checkpoint_json)),
+            ("result", _json(job.result_json)),
+        ]
+    )
+    return Exit.OK
+
+
+@command("explain", examples=("headrace explain 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",))
+@click.argument("id")
+@in_session()
+async def explain(session: Session, id: str) -> Exit:
+    """Say why a job is not running.
+
+    It may not be due, be blocked by other jobs, wait on a paused queue, or nobody may be asking for
+    jobs like it. Every reason that applies is given, the one to look at first.
+    """
+    explained = await session.jobs.explain(id)
+    job = explained.job
+    if session.out.as_json:
+        reasons = tuple(map(_reason_record, explained.reasons))
+        session.out.document(ExplainedRecord(job=job_record(job), reasons=reasons))
+        return Exit.OK
+    session.out.text(
+        id_text(job.id), f" ({job.type}, queue {job.queue}) is ", state_text(job.state), ":"
+    )
+    now = session.jobs.clock.now()
+    for reason in explained.reasons:
+        session.out.text(f"  - {one_line(reason.message)}", (_relative(reason, now), "dim"))
+    return Exit.OK
+
+
+def _reason_record(reason: Reason) -> ReasonRecord:
+    return ReasonRecord(why=reason.why, message=reason.message, facts=reason.facts)
+
+
+def _relative(reason: Reason, now: datetime) -> str:
+    """The times of a reason as ages, which is what one wants to know first."""
+    ages = [duration.age(fact, now) for fact in reason.facts.values() if isinstance(fact, datetime)]
+    return f" ({', '.join(ages)})" if ages else ""
+
+
+def _attempts(job: Job) -> str:
+    most = "unlimited" if job.max_attempts is None else str(job.max_attempts)
+    told = f"{job.failures} failed, {job.losses} lost" if job.failures + job.losses else ""
+    return f"{job.attempt} of {most}" + (f" ({told})" if told else "")
+
+
+def _progress(job: Job) -> str | None:
+    if job.progress is None:
+        return None
+    told = "" if job.progress_note is None else f" {one_line(job.progress_note)}"
+    return f"{job.progress:.0%}{told}"
+
+
+def _when(moment: datetime | None, now: datetime) -> Text | None:
+    if moment is None:
+        return None
+    return Text.assemble(duration.stamp(moment), (f" ({duration.age(moment, now)})", "dim"))
+
+
+def _failure(job: Job) -> str | None:
+    if job.failure is None:
+        return None
+    code = "" if job.failure.code is None else f", {job.failure.code}"
+    return one_line(f"{job.failure.message} ({job.failure.category}{code})")
+
+
+def _neighbours(records: tuple[DependencyRecord, ...]) -> str | None:
+    if not records:
+        return None
+    told = [
+        f"{one.job_id} ({one.kind}{'' if one.outcome is None else f', {one.outcome}'})"
+        for one in records[:NEIGHBOURS_LISTED_MAX]
+    ]
+    more = len(records) - len(told)
+    return ", ".join(told) + (f" and {more} more" if more else "")
+
+
+def _json(encoded: bytes | None) -> str | None:
+    return None if encoded is None else encoded.decode()

@@ -1,0 +1,87 @@
+"""From the contract's new job to what the manager takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from headrace import codec, validation
+from headrace.contracts.backend_api.errors import DuplicateJobError, InvalidArgumentError
+from headrace.contracts.backend_api.values import Job, JobStatus, Kept
+from headrace.errors import HeadraceError
+from headrace.spec import JobSpec
+
+_GIVEN = frozenset({"id", "status", "job_type", "payload", "tags", "created_at"})
+"""What a submitter may say of a job; all other fields are history, and a new job has none."""
+
+
+def spec_of(job: object, now: datetime) -> JobSpec:
+    """The job to submit, or the error that says what is wrong with it.
+
+    A job is eligible at once, so it is due at its `created_at`, which also is its place in line. One
+    that its submitter dates later than the store's clock is due now.
+    """
+    if not isinstance(job, Job):
+        raise InvalidArgumentError(
+            f"a job is needed, not {type(job).__name__}; {validation.UNCHANGED}"
+        )
+    if job.status != JobStatus.INITIAL_PENDING:
+        raise InvalidArgumentError(
+            f"a new job is INITIAL_PENDING, and this one says {job.status}; {validation.UNCHANGED}",
+            job_id=job.id,
+        )
+    for field in msgspec.structs.fields(Job):
+        if field.name not in _GIVEN and getattr(job, field.name) != field.default:
+            raise InvalidArgumentError(
+                f"a new job has no {field.name} yet: leave it out; {validation.UNCHANGED}",
+                job_id=job.id,
+            )
+    created_at = None
+    if job.created_at is not None:
+        created_at = validation.check_time(job.created_at, "created_at")
+    stored_tags = validation.check_tags(job.tags)
+    given_tags = tuple(job.tags) if isinstance(job.tags, list) else stored_tags
+    return JobSpec(
+        id=validation.check_id(job.id),
+        type=job.job_type,
+        payload=Kept(
+            payload=msgspec.Raw(codec.encode(job.payload)),
+            tags=() if given_tags == stored_tags else given_tags,
+            created_at=created_at,
+        ),
+        tags=stored_tags,
+        run_at=None if created_at is None else min(created_at, now),
+    )
+
+
+def specs_of(jobs: Iterable[object] | None, now: datetime) -> list[JobSpec]:
+    """All of a batch, or the error that says which is wrong, by its place and its id."""
+    if jobs is None or isinstance(jobs, str | bytes) or not isinstance(jobs, Iterable):
+        raise InvalidArgumentError(f"a list of jobs is needed; {validation.UNCHANGED}")
+    specs: list[JobSpec] = []
+    seen: set[Any] = set()
+    for index, job in enumerate(jobs):
+        try:
+            spec = spec_of(job, now)
+        except HeadraceError as error:
+            raise InvalidArgumentError(
+                f"job {index} of the batch{_name(job)}: {error.message}",
+                job_id=getattr(job, "id", None),
+                index=index,
+            ) from error
+        if spec.id in seen:
+            raise DuplicateJobError(
+                f"job {index} of the batch: id {spec.id} stands in it before; {validation.UNCHANGED}",
+                job_id=spec.id,
+                index=index,
+            )
+        seen.add(spec.id)
+        specs.append(spec)
+    return specs
+
+
+def _name(job: object) -> str:
+    return f" (id {job.id})" if isinstance(job, Job) else ""

@@ -1,0 +1,398 @@
+"""The queue of the job model specification: submit, claim, settle, cancel, and what time demands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Self
+
+import msgspec
+
+from headrace import model, retry, validation
+from headrace.clock import Clock
+from headrace.connect import connect
+from headrace.contracts.duration import Duration, seconds
+from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
+from headrace.contracts.job_model.job import FailureCategory, Job, JobId, JobState, state_of, view
+from headrace.contracts.job_model.request import (
+    Dependency,
+    DependencyType,
+    JobRequest,
+    specs_of,
+)
+from headrace.errors import (
+    HeadraceError,
+    InvalidInput,
+    JobNotFound,
+    JobTerminal,
+    StoreError,
+    TemporaryError,
+)
+from headrace.manager import Failed, JobManager
+from headrace.manager.submission import Submitted
+from headrace.model import Category, Lease, Priority, State
+from headrace.policy import JOB_MODEL, CancelMode, IdSource, Policy
+from headrace.stores.base import FIND_LIMIT_MAX
+
+SUBMISSION_TIMEOUT_SECONDS = 30.0
+RETRIABLE = frozenset({FailureCategory.TEMPORARY, FailureCategory.TIMEOUT, FailureCategory.SYSTEM})
+
+
+class SubmissionTimeout(StoreError):
+    """The store did not acknowledge in time; whether the jobs were stored is not known.
+
+    Submit again under the same idempotency key to find out without storing twice.
+    """
+
+    code = "SUBMISSION_TIMEOUT"
+
+
+class Queue:
+    """Jobs of every type on one store. A call that raises has changed nothing.
+
+    What the passing of time brings about (a lapsed visibility timeout, the end of a lifetime, an
+    execution that takes too long) is carried out by `maintain`, and before that by whoever looks:
+    `claim` first takes back what has lapsed, and `get` never shows a job that is past its time.
+    """
+
+    def __init__(
+        self, manager: JobManager, *, submission_timeout: Duration = SUBMISSION_TIMEOUT_SECONDS
+    ) -> None:
+        self.manager = manager
+        self.submission_timeout = validation.check_seconds(
+            seconds(submission_timeout), "submission_timeout"
+        )
+        self._custom: dict[str, retry.Custom] = {}  # by job id; code cannot be stored with a job
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        retry: RetryConfig | None = None,
+        timeout: TimeoutConfig | None = None,
+        idempotency_window: Duration | None = None,
+        payload_bytes_max: int | None = None,
+        retry_on: Iterable[FailureCategory] = RETRIABLE,
+        submission_timeout: Duration = SUBMISSION_TIMEOUT_SECONDS,
+        dice: random.Random | None = None,
+    ) -> Self:
+        """Open the store behind the url. What is left out is as the specification says.
+
+        `retry` and `timeout` are what jobs get that do not bring their own; `timeout.execution` is
+        also the most that a job may ask for. `retry_on` says whether TIMEOUT and SYSTEM failures are
+        retried; TEMPORARY ones always are, PERMANENT and CANCELLED ones never.
+        """
+        policy = _policy(retry, timeout, idempotency_window, payload_bytes_max, retry_on)
+        manager = await connect(url, policies=policy, clock=clock, dice=dice)
+        return cls(manager, submission_timeout=submission_timeout)
+
+    async def close(self) -> None:
+        await self.manager.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    @property
+    def policy(self) -> Policy:
+        """The numbers in force."""
+        return self.manager.policies.default
+
+    # --- submitting ------------------------------------------------------------------------------
+
+    async def submit(
+        self,
+        type: str | JobRequest,
+        payload: Any = None,
+        priority: int = Priority.NORMAL,
+        *,
+        tags: Mapping[str, Any] | Iterable[str] = {},
+        delay: Duration | None = None,
+        run_at: Any = None,
+        idempotency_key: str | None = None,
+        dependencies: Iterable[Dependency | str] = (),
+        retry: RetryConfig | None = None,
+        timeout: TimeoutConfig | None = None,
+        correlation_id: str | None = None,
+        callback_url: str | None = None,
+    ) -> JobId:
+        """Store one job; the id it was given, or that of the job that holds the idempotency key."""
+        request = type
+        if not isinstance(request, JobRequest):
+            request = JobRequest(
+                type=request,
+                payload=payload,
+                priority=priority,
+                tags=tags,
+                delay=delay,
+                run_at=run_at,
+                idempotency_key=idempotency_key,
+                dependencies=dependencies,
+                retry=retry,
+                timeout=timeout,
+                correlation_id=correlation_id,
+                callback_url=callback_url,
+            )
+        (job_id,) = await self.submit_batch([request])
+        return job_id
+
+    async def submit_batch(self, jobs: Sequence[JobRequest]) -> tuple[JobId, ...]:
+        """Store all or none; their ids, in order. Jobs may depend on each other by position."""
+        async with self._acknowledged():
+            submitted = await self.manager.submit_many(specs_of(jobs))
+        return self._submitted(jobs, submitted)
+
+    async def spawn(
+        self, job_id: str, token: str, jobs: Sequence[JobRequest], join: JobRequest | None = None
+    ) -> tuple[JobId, ...]:
+        """Fan out from a running job, all or none, only while its lease holds; the ids, in order.
+
+        Jobs that wait for the spawner by FAN_IN wait for what it spawns, too. `join`: one more job,
+        last in the answer, that waits for all the others by FAN_IN.
+        """
+        batch = list(jobs)
+        if join is not None:
+            needs = [Dependency(place, DependencyType.FAN_IN) for place in range(len(batch))]
+            batch.append(msgspec.structs.replace(join, dependencies=[*join.dependencies, *needs]))
+        async with self._acknowledged():
+            submitted = await self.manager.spawn(job_id, _text(token), specs_of(batch))
+        return self._submitted(batch, submitted)
+
+    @contextlib.asynccontextmanager
+    async def _acknowledged(self) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self.submission_timeout):
+                yield
+        except TimeoutError as error:
+            raise SubmissionTimeout(
+                f"no acknowledgment within {self.submission_timeout} seconds; whether the jobs were "
+                "stored is not known: submit again with the same idempotency key"
+            ) from error
+
+    def _submitted(self, requests: Sequence[JobRequest], submitted: Submitted) -> tuple[JobId, ...]:
+        for request, job, created in zip(requests, submitted.jobs, submitted.created, strict=True):
+            if created and (custom := request.custom_backoff) is not None:
+                self._custom[job.id] = custom
+        return tuple(JobId(job.id) for job in submitted.jobs)
+
+    # --- working ---------------------------------------------------------------------------------
+
+    async def claim(self, worker: str, types: Iterable[str] | None = None) -> Job | None:
+        """A worker accepts the first job in order of priority and submission, or None."""
+        claimed = await self.claim_batch(worker, 1, types)
+        return claimed[0] if claimed else None
+
+    async def claim_batch(
+        self, worker: str, limit: int, types: Iterable[str] | None = None
+    ) -> tuple[Job, ...]:
+        """Up to `limit` jobs in one step. No two workers get the same job."""
+        await self.reclaim()
+        await self.end_lifetimes()
+        return self._views(await self.manager.claim(worker, types=types, limit=limit))
+
+    async def heartbeat(self, job_id: str, token: str) -> Job:
+        """Stay invisible for another visibility timeout; `cancel_requested` tells to stop."""
+        job = await self.manager.get(job_id)
+        beat = await self.manager.heartbeat([Lease(job.id, _text(token), job.lease_seconds)])
+        if job_id in beat.refused:
+            raise beat.refused[job_id]
+        extended = beat.extended[job_id]
+        return self._view(
+            msgspec.structs.replace(job, state=extended.state, lease_until=extended.lease_until)
+        )
+
+    async def checkpoint(self, job_id: str, token: str, value: Any) -> None:
+        """Keep what the next attempt should know."""
+        await self.manager.checkpoint(job_id, _text(token), value)
+
+    async def complete(self, job_id: str, token: str, result: Any = None) -> Job:
+        """The handler succeeded."""
+        return self._settled((await self.manager.complete(job_id, _text(token), result)).job)
+
+    async def fail(
+        self,
+        job_id: str,
+        token: str,
+        error: BaseException | FailureCategory | str,
+        category: FailureCategory | None = None,
+    ) -> Job:
+        """The handler failed. Its typed error, or the category, decides what happens next.
+
+        An error without a type is TEMPORARY. CANCELLED is a worker's answer to a cancellation.
+        """
+        if isinstance(error, FailureCategory):
+            category, error = error, f"the handler reported {error}"
+        if category is FailureCategory.CANCELLED:
+            return self._settled((await self.manager.stop(job_id, _text(token), str(error))).job)
+        after = error.retry_after if isinstance(error, TemporaryError) else None
+        changed = await self.manager.fail(
+            job_id,
+            _text(token),
+            error,
+            category=None if category is None else FailureCategory(category).stored,
+            retry_after=await self._custom_delay(job_id) if after is None else seconds(after),
+        )
+        return self._settled(changed.job)
+
+    async def cancel(self, job_id: str, force: bool = False) -> Job:
+        """A job that waits is cancelled; one that runs is asked to stop or, with force, cut off.
+
+        Cancelling twice changes nothing. Raises JobTerminal for a job that ended otherwise.
+        """
+        mode = CancelMode.IMMEDIATE if force else None
+        report = await self.manager.cancel([job_id], mode=mode)
+        if report.not_found:
+            raise JobNotFound(job_id)
+        (job,) = (*report.jobs, *report.already, *report.ended)
+        if report.ended and state_of(job, self._now()) is not JobState.CANCELLED:
+            raise JobTerminal(
+                f"job {job.id} is {job.state} already; it was not cancelled", job_id=job.id
+            )
+        return self._settled(job)
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    async def get(self, job_id: str) -> Job:
+        """The job as it is now. Raises JobNotFound."""
+        job = await self.manager.get(job_id)
+        if self._is_past_its_time(job):
+            await self.maintain()
+            job = await self.manager.get(job_id)
+        return self._view(job)
+
+    async def dependencies(self, job_id: str) -> tuple[Dependency, ...]:
+        """What the job waits for, or waited for, in order."""
+        job = await self.manager.get(job_id)
+        return tuple(
+            Dependency(edge.parent_id, DependencyType[edge.kind.name])
+            for edge in await self.manager.store.edges(child_id=job.id)
+        )
+
+    # --- what time demands -----------------------------------------------------------------------
+
+    async def reclaim(self) -> tuple[Job, ...]:
+        """Visibility timeout exceeded: taken back and rescheduled, or dead when attempts are spent."""
+        return self._views((await self.manager.reap()).jobs)
+
+    async def time_out(self) -> tuple[Job, ...]:
+        """Execution timeout exceeded: failed with category TIMEOUT, retried as configured."""
+        late: list[Failed] = []
+        cursor: str | None = None
+        while True:
+            page = await self.manager.find(
+                states=[State.RUNNING], limit=FIND_LIMIT_MAX, cursor=cursor
+            )
+            late += [self._timed_out(job) for job in page.jobs if self._is_too_slow(job)]
+            cursor = page.cursor
+            if cursor is None:
+                break
+        outcomes = (await self.manager.settle(late)).outcomes
+        # Refused: it ended, or its lease lapsed, in the meantime.
+        return self._views(job for job in outcomes if not isinstance(job, HeadraceError))
+
+    async def end_lifetimes(self) -> tuple[Job, ...]:
+        """Total lifetime exceeded: dead, whatever it was doing."""
+        return self._views((await self.manager.end_lifetimes()).jobs)
+
+    async def sweep(self) -> int:
+        """Release or end dependents that a crash left behind; how many."""
+        return await self.manager.sweep()
+
+    async def maintain(self) -> None:
+        """One round of all of these, and of the retention policy. Safe from many hosts at once."""
+        await self.time_out()
+        await self.manager.maintain()
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _now(self) -> Any:
+        return self.manager.clock.now()
+
+    def _view(self, job: model.Job) -> Job:
+        return view(job, self._now())
+
+    def _views(self, jobs: Iterable[model.Job]) -> tuple[Job, ...]:
+        return tuple(self._view(job) for job in jobs)
+
+    def _settled(self, job: model.Job) -> Job:
+        if job.is_terminal:
+            self._custom.pop(job.id, None)
+        return self._view(job)
+
+    async def _custom_delay(self, job_id: str) -> float | None:
+        custom = self._custom.get(job_id)
+        if custom is None:
+            return None
+        return custom.delay((await self.manager.get(job_id)).failures + 1)
+
+    def _is_past_its_time(self, job: model.Job) -> bool:
+        now = self._now()
+        return not job.is_terminal and (
+            (job.expires_at is not None and job.expires_at <= now)
+            or (job.lease_until is not None and job.lease_until <= now)
+            or self._is_too_slow(job)
+        )
+
+    def _is_too_slow(self, job: model.Job) -> bool:
+        if job.state is not State.RUNNING or job.timeout_seconds is None:
+            return False
+        assert job.assigned_at is not None
+        return bool(job.assigned_at + timedelta(seconds=job.timeout_seconds) <= self._now())
+
+    def _timed_out(self, job: model.Job) -> Failed:
+        custom = self._custom.get(job.id)
+        failure = model.Failure(
+            f"the execution took longer than {job.timeout_seconds} seconds", Category.TIMEOUT
+        )
+        return Failed(
+            job_id=job.id,
+            token=job.token,
+            failure=failure,
+            retry_after=None if custom is None else custom.delay(job.failures + 1),
+        )
+
+
+def _text(token: object) -> str:
+    """What is not text was never a token: it is treated as one that nobody holds."""
+    return token if isinstance(token, str) else ""
+
+
+def _policy(
+    retry: RetryConfig | None,
+    timeout: TimeoutConfig | None,
+    idempotency_window: Duration | None,
+    payload_bytes_max: int | None,
+    retry_on: Iterable[FailureCategory],
+) -> Policy:
+    """The preset, with what the caller gave in its place.
+
+    Ids are the system's all the same: no call takes one, and the adapter draws them before it
+    submits so that the jobs of a batch can name each other.
+    """
+    given: dict[str, Any] = {"ids": IdSource.EITHER}
+    if retry is not None:
+        given |= {"max_attempts": retry.max_attempts, "backoff": retry.backoff}
+    if timeout is not None:
+        given |= {
+            "timeout_seconds": timeout.execution,
+            "lease_seconds": timeout.visibility,
+            "lifetime_seconds": timeout.lifetime,
+        }
+    if idempotency_window is not None:
+        given["key_window_seconds"] = seconds(idempotency_window)
+    if payload_bytes_max is not None:
+        given["payload_bytes_max"] = payload_bytes_max
+    retriable = {FailureCategory(category) for category in retry_on}
+    if FailureCategory.TEMPORARY not in retriable or not retriable <= RETRIABLE:
+        raise InvalidInput(
+            f"retry_on is {sorted(retriable)}; TEMPORARY is always retried, PERMANENT and CANCELLED never"
+        )
+    given["retry_on"] = frozenset(category.stored for category in retriable)
+    return msgspec.structs.replace(JOB_MODEL, **given)

@@ -1,0 +1,137 @@
+"""What a client submits: every field of the model, and how it becomes a Headrace job."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headrace import model, retry, validation
+from headrace.contracts.duration import Duration, seconds
+from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
+from headrace.errors import DependencyNotFound, InvalidInput, InvalidName
+from headrace.model import Priority, new_id
+from headrace.spec import JobSpec
+
+TAG_SEPARATOR = "="
+"""A map entry is kept as the tag `key=value`, so no key may hold the separator."""
+
+
+class DependencyType(enum.StrEnum):
+    """How a job waits for another."""
+
+    AFTER = "AFTER"
+    AFTER_ANY = "AFTER_ANY"
+    CHAIN = "CHAIN"
+    FAN_OUT = "FAN_OUT"
+    FAN_IN = "FAN_IN"
+
+
+class Dependency(msgspec.Struct, frozen=True):
+    """This job waits for another: a stored job by id or, within a batch, a job by its position."""
+
+    job_id: str | int
+    type: DependencyType = DependencyType.AFTER
+
+
+class JobRequest(msgspec.Struct, frozen=True):
+    """A job to be. The client names no id: the system assigns it."""
+
+    type: str
+    payload: Any = None
+    priority: int = Priority.NORMAL
+    tags: Mapping[str, Any] | Iterable[str] = {}
+    delay: Duration | None = None
+    run_at: datetime | None = None
+    idempotency_key: str | None = None
+    dependencies: Iterable[Dependency | str | int] = ()
+    """AFTER where only an id or a position is given."""
+    retry: RetryConfig | None = None
+    """None: the queue's."""
+    timeout: TimeoutConfig | None = None
+    """None: the queue's."""
+    correlation_id: str | None = None
+    callback_url: str | None = None
+
+    @property
+    def custom_backoff(self) -> retry.Custom | None:
+        """The job's own function, which no store can hold."""
+        backoff = None if self.retry is None else self.retry.backoff
+        return backoff if isinstance(backoff, retry.Custom) else None
+
+
+def specs_of(requests: Sequence[JobRequest]) -> list[JobSpec]:
+    """The jobs of a batch, each under its new id, so that they can name each other by position."""
+    ids = [new_id() for _ in requests]
+    return [_spec(request, ids, position) for position, request in enumerate(requests)]
+
+
+def _spec(request: JobRequest, ids: Sequence[str], position: int) -> JobSpec:
+    if not isinstance(request, JobRequest):
+        raise InvalidInput(f"a job is {request!r}, not a JobRequest; {validation.UNCHANGED}")
+    timeout = request.timeout
+    return JobSpec(
+        id=ids[position],
+        type=request.type,
+        payload=request.payload,
+        priority=request.priority,
+        tags=_tags(request.tags),
+        delay_seconds=None if request.delay is None else seconds(request.delay),
+        run_at=request.run_at,
+        key=request.idempotency_key,
+        after=[_dependency(item, ids) for item in _listed(request.dependencies)],
+        max_attempts=UNSET if request.retry is None else request.retry.max_attempts,
+        backoff=_backoff(request.retry),
+        timeout_seconds=UNSET if timeout is None else _seconds(timeout.execution),
+        lease_seconds=UNSET if timeout is None else _seconds(timeout.visibility),
+        lifetime_seconds=UNSET if timeout is None else _seconds(timeout.lifetime),
+        correlation_id=request.correlation_id,
+        callback_url=request.callback_url,
+    )
+
+
+def _seconds(value: Duration | None) -> float | None | UnsetType:
+    return None if value is None else seconds(value)
+
+
+def _backoff(config: RetryConfig | None) -> retry.StoredBackoff | None:
+    backoff = None if config is None else config.backoff
+    return None if isinstance(backoff, retry.Custom) else backoff
+
+
+def _tags(tags: Mapping[str, Any] | Iterable[str]) -> Mapping[str, Any] | Iterable[str]:
+    if isinstance(tags, Mapping):
+        for key in tags:
+            if isinstance(key, str) and TAG_SEPARATOR in key:
+                raise InvalidName(
+                    f"the tag key {key!r} holds {TAG_SEPARATOR!r}; {validation.UNCHANGED}"
+                )
+    return tags
+
+
+def _listed(items: Iterable[Dependency | str | int]) -> Iterable[Dependency | str | int]:
+    if isinstance(items, str | Dependency):
+        raise InvalidInput(f"dependencies must be a list, not one; {validation.UNCHANGED}")
+    return items
+
+
+def _dependency(item: Dependency | str | int, ids: Sequence[str]) -> model.Dependency:
+    one = item if isinstance(item, Dependency) else Dependency(item)
+    try:
+        kind = model.DependencyKind[DependencyType(one.type).name]
+    except ValueError:
+        names = ", ".join(DependencyType)
+        raise InvalidInput(
+            f"the dependency type {one.type!r} is not one of {names}; {validation.UNCHANGED}"
+        ) from None
+    if not isinstance(one.job_id, int):
+        return model.Dependency(one.job_id, kind)
+    if not 0 <= one.job_id < len(ids):
+        raise DependencyNotFound(
+            f"the batch has {len(ids)} jobs, none at position {one.job_id}; {validation.UNCHANGED}"
+        )
+    return model.Dependency(ids[one.job_id], kind)

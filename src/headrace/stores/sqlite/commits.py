@@ -1,0 +1,58 @@
+"""Committing: compare each change with the row, write those that still hold."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from headrace.model import LEASED, Change
+from headrace.stores.base import Commit, Committed
+from headrace.stores.sqlite import changes, dependencies
+from headrace.stores.sqlite.changes import Writable
+from headrace.stores.sqlite.rows import us_or_none
+from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.sql import json_list, query
+
+_VERSIONS = query("commit_versions")
+
+
+class _Standing(NamedTuple):
+    """The part of a stored row that a change is compared with."""
+
+    seq: int
+    version: int
+    lease_until_us: int | None
+
+
+def commit(tx: Transaction, wanted: Commit) -> Committed:
+    ids = json_list(change.before.id for change in wanted.changes)
+    rows = tx.connection.execute(_VERSIONS, (ids,)).fetchall()
+    stored = {job_id: _Standing(*standing) for job_id, *standing in rows}
+    writable: list[Writable] = []
+    applied: list[bool] = []
+    for change in wanted.changes:
+        standing = stored.get(change.before.id)
+        current = standing is not None and _is_current(
+            change, standing, lease_too=wanted.leases_as_read
+        )
+        applied.append(current)
+        if standing is not None and current:
+            writable.append(Writable(change, standing.seq, _lease(change, standing)))
+            del stored[change.before.id]  # a second change of the same job comes too late
+    if wanted.together and not all(applied):
+        return Committed([False] * len(applied))
+    touched = changes.write(tx, writable)
+    dependencies.see(tx, wanted.seen)
+    return Committed(applied, touched)
+
+
+def _is_current(change: Change, standing: _Standing, *, lease_too: bool) -> bool:
+    return standing.version == change.before.version and not (
+        lease_too and standing.lease_until_us != us_or_none(change.before.lease_until)
+    )
+
+
+def _lease(change: Change, standing: _Standing) -> int | None:
+    """While the lease goes on, a heartbeat since the job was read is not undone."""
+    if change.before.state in LEASED and change.after.state in LEASED:
+        return standing.lease_until_us
+    return us_or_none(change.after.lease_until)

@@ -1,0 +1,78 @@
+"""Counting jobs: from the lanes' own counts, or along a tag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from headrace.clock import to_us
+from headrace.model import State
+from headrace.stores.base import Tally
+from headrace.stores.sqlite import tags
+from headrace.stores.sqlite.lanes import STATES
+from headrace.stores.sqlite.rows import STATE_OF
+from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.sql import json_list_or_none, query
+
+_COUNT = query("count")
+_DELAYED = query("count_delayed")
+_TAGGED = query("count_tagged")
+
+
+def count(
+    view: Snapshot,
+    now: datetime,
+    tenant: str | None,
+    queues: Sequence[str] | None,
+    wanted_tags: Sequence[str],
+) -> list[Tally]:
+    bound: dict[str, Any] = {
+        "now": to_us(now),
+        "tenant": tenant,
+        "queues": json_list_or_none(queues),
+    }
+    if wanted_tags:
+        driver = tags.rarest(view, wanted_tags)
+        return _count_tagged(view, {**bound, "tag": driver.tag, "others": driver.others})
+    return _count_lanes(view, bound)
+
+
+def _count_lanes(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:
+    delayed = {
+        (tenant, queue, STATE_OF[state]): jobs
+        for tenant, queue, state, jobs in view.connection.execute(_DELAYED, bound)
+    }
+    tallies: list[tuple[str, str, State, int, int]] = []
+    for tenant, queue, *sums in view.connection.execute(_COUNT, bound):
+        counts, failures = sums[: len(STATES)], sums[len(STATES) :]
+        tallies += [
+            (tenant, queue, state, jobs, failed)
+            for state, jobs, failed in zip(STATES, counts, failures, strict=True)
+            if jobs
+        ]
+    return [
+        Tally(
+            tenant=tenant,
+            queue=queue,
+            state=state,
+            jobs=jobs,
+            delayed=delayed.get((tenant, queue, state), 0),
+            failures=failed,
+        )
+        for tenant, queue, state, jobs, failed in sorted(tallies)
+    ]
+
+
+def _count_tagged(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:
+    return [
+        Tally(
+            tenant=tenant,
+            queue=queue,
+            state=STATE_OF[state],
+            jobs=jobs,
+            delayed=delayed,
+            failures=failures,
+        )
+        for tenant, queue, state, jobs, delayed, failures in view.connection.execute(_TAGGED, bound)
+    ]

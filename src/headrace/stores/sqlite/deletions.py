@@ -1,0 +1,35 @@
+"""Deleting jobs: the row and everything that is theirs, but not their events."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from headrace.stores.sqlite import dependencies, keys, tags
+from headrace.stores.sqlite.lanes import Moves
+from headrace.stores.sqlite.rows import jobs_by_seq, seqs_of_ids
+from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.sql import query
+
+_BY_SEQ = tuple(
+    query(name) for name in ("delete_job", "delete_payload", "delete_result", "delete_notes")
+)
+_REMEMBER = query("delete_remember")
+
+
+def delete(tx: Transaction, versions: Mapping[str, int]) -> bool:
+    jobs = jobs_by_seq(tx, seqs_of_ids(tx, list(versions)))
+    if any(job.version != versions[job.id] for job in jobs):
+        return False
+    moves = Moves()
+    placed = [(job, tx.lanes.of(job)) for job in jobs]
+    for job, lane in placed:
+        moves.leave(lane, job.state, job.failures)
+    seqs = [(job.seq,) for job in jobs]
+    for sql in _BY_SEQ:
+        tx.connection.executemany(sql, seqs)
+    tx.connection.executemany(_REMEMBER, [(job.id, job.seq) for job in jobs])
+    tags.leave(tx, placed)
+    keys.remove(tx, jobs)
+    dependencies.remove(tx, jobs)
+    moves.write(tx.connection)
+    return True

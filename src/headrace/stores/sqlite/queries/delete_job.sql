@@ -1,0 +1,2 @@
+-- The row of a deleted job.
+DELETE FROM jobs WHERE seq = ?;

@@ -1,0 +1,2 @@
+-- The notes of a deleted job, if it had any.
+DELETE FROM notes WHERE seq = ?;

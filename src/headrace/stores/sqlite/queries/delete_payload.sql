@@ -1,0 +1,2 @@
+-- The payload of a deleted job.
+DELETE FROM payloads WHERE seq = ?;

@@ -1,0 +1,2 @@
+-- The parent has ended.
+UPDATE edges SET outcome = ? WHERE ord = ?;

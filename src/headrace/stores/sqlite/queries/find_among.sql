@@ -1,0 +1,19 @@
+-- Keep those of a few candidates that match. The caller sorts and cuts: they are few.
+SELECT jobs.seq
+FROM json_each(:candidates) AS candidate
+CROSS JOIN jobs ON jobs.seq = candidate.value
+WHERE
+    jobs.seq > :above AND jobs.seq < :below
+    AND NOT EXISTS (
+        SELECT 1
+        FROM json_each(:others) AS other
+        WHERE NOT EXISTS (
+            SELECT 1 FROM job_tags WHERE job_tags.tag = other.value AND job_tags.seq = jobs.seq
+        )
+    )
+    AND (:lanes IS NULL OR jobs.lane IN (SELECT value FROM json_each(:lanes)))
+    AND (:states IS NULL OR jobs.state IN (SELECT value FROM json_each(:states)))
+    AND (:assignee IS NULL OR jobs.assignee = :assignee)
+    AND (:created_from IS NULL OR jobs.created_at >= :created_from)
+    AND (:created_before IS NULL OR jobs.created_at < :created_before)
+    AND (:finalized_before IS NULL OR jobs.finalized_at < :finalized_before);

@@ -1,0 +1,9 @@
+-- Leased jobs whose lease has lapsed, the longest lapsed first: one range of the index.
+SELECT seq
+FROM jobs INDEXED BY jobs_leased
+WHERE
+    state IN ('running', 'cancelling')
+    AND lease_until <= :now
+    AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+ORDER BY lease_until, seq
+LIMIT :limit;

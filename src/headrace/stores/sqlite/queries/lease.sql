@@ -1,0 +1,2 @@
+-- The lease of one job.
+SELECT seq, token, lease_until FROM jobs WHERE id = ?;

@@ -1,0 +1,5 @@
+-- Workers that asked at or after a time, by name.
+SELECT worker, seen_at, tenant, queues, types, tags
+FROM workers
+WHERE seen_at >= ?
+ORDER BY worker;

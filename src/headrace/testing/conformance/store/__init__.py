@@ -1,0 +1,25 @@
+"""The store protocol, verb by verb: what `headrace.stores.base.JobStore` promises."""
+
+from headrace.testing.conformance.store import (
+    claims,
+    commits,
+    dependencies,
+    events,
+    insertion,
+    leases,
+    presence,
+    reading,
+)
+from headrace.testing.conformance.store.suite import suite
+
+__all__ = [
+    "claims",
+    "commits",
+    "dependencies",
+    "events",
+    "insertion",
+    "leases",
+    "presence",
+    "reading",
+    "suite",
+]
