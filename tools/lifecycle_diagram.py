@@ -1,6 +1,6 @@
 """Write the lifecycle's diagram and table into docs/explain/lifecycle.md, from the rules themselves.
 
-    python tools/lifecycle_diagram.py          # rewrite the generated part
+python tools/lifecycle_diagram.py          # rewrite the generated part
 """
 
 from __future__ import annotations
@@ -24,14 +24,18 @@ def diagram() -> str:
         if label not in labels:
             labels.append(label)
     lines = [
-        f"    {source} --> {target}: {', '.join(labels)}" for (source, target), labels in arrows.items()
+        f"    {source} --> {target}: {', '.join(labels)}"
+        for (source, target), labels in arrows.items()
     ]
     return "\n".join(["```mermaid", "stateDiagram-v2", *lines, "```"])
 
 
 def table() -> str:
     """The rules as a table, one row each."""
-    rows = [f"| {rule.verb} | {rule.source or 'new'} | {rule.target} | {_when(rule)} |" for rule in RULES]
+    rows = [
+        f"| {rule.verb} | {rule.source or 'new'} | {rule.target} | {_when(rule)} |"
+        for rule in RULES
+    ]
     return "\n".join(["| command | from | to | when |", "|---|---|---|---|", *rows])
 
 

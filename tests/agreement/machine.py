@@ -1,0 +1,258 @@
+"""Random commands, step by step, against both stores of a pair."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from headrace.errors import PermanentError
+from headrace.manager import Completed, Failed, Released
+from headrace.model import Category, Dependency, DependencyKind, Failure, Job, Lease, State
+from headrace.policy import CancelMode, Policies, Policy
+from headrace.retry import Exponential
+from headrace.spec import JobSpec
+from tests.agreement.pair import Pair
+
+POLICIES = Policies(
+    default=Policy(
+        lease_seconds=30.0,
+        max_attempts=3,
+        lifetime_seconds=2000.0,
+        key_window_seconds=500.0,
+        backoff=Exponential(initial=10.0, cap=100.0),
+        keep_completed_seconds=300.0,
+        keep_other_seconds=600.0,
+    ),
+    queues={"kept": Policy(key_released_when_terminal=False, lease_seconds=None, fenced=False)},
+)
+
+NAMES = [f"j{n}" for n in range(12)]
+names = st.sampled_from(NAMES)
+tags = st.lists(st.sampled_from(["x", "y", "z"]), unique=True, max_size=2)
+queues = st.sampled_from(["default", "kept", "other"])
+tenants = st.sampled_from([None, None, "acme"])
+workers = st.sampled_from(["w1", "w2"])
+dependencies = st.lists(
+    st.builds(Dependency, names, st.sampled_from(DependencyKind)),
+    max_size=3,
+    unique_by=lambda d: d.job_id,
+)
+specs = st.builds(
+    JobSpec,
+    type=st.sampled_from(["t1", "t2"]),
+    payload=st.sampled_from([None, 1, {"a": [1, "é"]}, b"\x00"]),
+    queue=queues,
+    tenant=tenants,
+    id=names,
+    priority=st.integers(0, 4),
+    delay_seconds=st.sampled_from([None, None, 0, 40]),
+    tags=tags,
+    key=st.sampled_from([None, None, "k1", "k2"]),
+    after=dependencies,
+)
+
+
+class Agreement(RuleBasedStateMachine):
+    """Subclassed by the test with the url of an empty store."""
+
+    url: str
+
+    @initialize(seed=st.integers(0, 2**16))
+    def begin(self, seed: int) -> None:
+        self.tokens: dict[str, list[str]] = {}
+        self.pair = Pair(self.fresh_url(), POLICIES, seed=seed)
+
+    def fresh_url(self) -> str:
+        raise NotImplementedError
+
+    def teardown(self) -> None:
+        if hasattr(self, "pair"):
+            self.pair.close()
+
+    def token(self, job_id: str, age: int) -> str:
+        """The newest token seen for the job, or an older one, or one that never was."""
+        seen = self.tokens.get(job_id, [])
+        return seen[-1 - age] if age < len(seen) else "0.none"
+
+    def scoped(self, tenant: str | None, verb: str, *args: Any, **kwargs: Any) -> Any:
+        return self.pair.both(
+            lambda m: getattr(m if tenant is None else m.scoped(tenant), verb)(*args, **kwargs)
+        )
+
+    @rule(spec=specs)
+    def submit(self, spec: JobSpec) -> None:
+        self.pair.both(lambda m: m.submit(spec))
+
+    @rule(batch=st.lists(specs, max_size=4), tenant=tenants)
+    def submit_many(self, batch: list[JobSpec], tenant: str | None) -> None:
+        self.scoped(tenant, "submit_many", batch)
+
+    @rule(
+        worker=workers,
+        tenant=tenants,
+        asked=st.one_of(st.none(), st.lists(queues, unique=True, max_size=2)),
+        types=st.sampled_from([None, None, ["t1"]]),
+        wanted=tags,
+        limit=st.integers(1, 4),
+    )
+    def claim(
+        self,
+        worker: str,
+        tenant: str | None,
+        asked: list[str] | None,
+        types: list[str] | None,
+        wanted: list[str],
+        limit: int,
+    ) -> None:
+        answer = self.scoped(
+            tenant, "claim", worker, queues=asked, types=types, tags=wanted, limit=limit
+        )
+        for job in answer:
+            assert isinstance(job, Job)
+            assert job.token is not None
+            self.tokens.setdefault(job.id, []).append(job.token)
+
+    @rule(name=names, age=st.integers(0, 1), tenant=tenants)
+    def complete(self, name: str, age: int, tenant: str | None) -> None:
+        self.scoped(tenant, "complete", name, self.token(name, age), {"done": name})
+
+    @rule(name=names, how=st.sampled_from(["temporary", "permanent", "later", "at once"]))
+    def fail(self, name: str, how: str) -> None:
+        token = self.token(name, 0)
+        when = {"later": 70.0, "at once": 0.0}.get(how)
+        error: str | Exception = PermanentError("broken", code="E") if how == "permanent" else how
+        self.pair.both(lambda m: m.fail(name, token, error, retry_after=when))
+
+    @rule(name=names)
+    def unfenced(self, name: str) -> None:
+        self.pair.both(lambda m: m.complete(name, None))
+
+    @rule(name=names, seconds=st.sampled_from([0.0, 50.0]))
+    def snooze(self, name: str, seconds: float) -> None:
+        self.pair.both(lambda m: m.snooze(name, self.token(name, 0), seconds=seconds))
+
+    @rule(some=st.lists(names, min_size=1, max_size=5, unique=True))
+    def settle(self, some: list[str]) -> None:
+        made = (Completed, Released, Failed)
+        extra: list[dict[str, Any]] = [
+            {"result": 7},
+            {},
+            {"failure": Failure("no", Category.TIMEOUT)},
+        ]
+        outcomes = [
+            made[n % 3](job_id=name, token=self.token(name, 0), **extra[n % 3])
+            for n, name in enumerate(some)
+        ]
+        self.pair.both(lambda m: m.settle(outcomes))
+
+    @rule(
+        some=st.lists(names, min_size=1, max_size=5, unique=True),
+        seconds=st.sampled_from([30.0, 5.0, None]),
+    )
+    def heartbeat(self, some: list[str], seconds: float | None) -> None:
+        leases = [Lease(name, self.token(name, 0), seconds) for name in some]
+        self.pair.both(lambda m: m.heartbeat(leases))
+
+    @rule(name=names, value=st.sampled_from([0.25, 1.0]))
+    def note(self, name: str, value: float) -> None:
+        self.pair.both(lambda m: m.progress(name, self.token(name, 0), value, "so far"))
+        self.pair.both(lambda m: m.checkpoint(name, self.token(name, 0), {"at": value}))
+
+    @rule(name=names, batch=st.lists(specs, min_size=1, max_size=2))
+    def spawn(self, name: str, batch: list[JobSpec]) -> None:
+        self.pair.both(lambda m: m.spawn(name, self.token(name, 0), batch))
+
+    @rule(
+        some=st.lists(names, max_size=2, unique=True),
+        wanted=tags,
+        mode=st.sampled_from([None, *CancelMode]),
+        dry_run=st.booleans(),
+        tenant=tenants,
+    )
+    def cancel(
+        self,
+        some: list[str],
+        wanted: list[str],
+        mode: CancelMode | None,
+        dry_run: bool,
+        tenant: str | None,
+    ) -> None:
+        self.scoped(tenant, "cancel", some, tags=wanted, mode=mode, dry_run=dry_run)
+
+    @rule(name=names, was_executing=st.booleans())
+    def acknowledge(self, name: str, was_executing: bool) -> None:
+        token = self.token(name, 0)
+        self.pair.both(lambda m: m.acknowledge_cancel(name, token, was_executing=was_executing))
+
+    @rule(name=names)
+    def abandon(self, name: str) -> None:
+        self.pair.both(lambda m: m.abandon(name))
+
+    @rule(worker=workers)
+    def expire_worker(self, worker: str) -> None:
+        self.pair.both(lambda m: m.expire_worker(worker))
+
+    @rule(tenant=tenants)
+    def reap(self, tenant: str | None) -> None:
+        self.scoped(tenant, "reap")
+
+    @rule()
+    def maintain(self) -> None:
+        self.pair.both(lambda m: m.maintain())
+
+    @rule()
+    def reset(self) -> None:
+        self.pair.both(lambda m: m.reset_running())
+
+    @rule(some=st.lists(names, max_size=2, unique=True), wanted=tags)
+    def delete(self, some: list[str], wanted: list[str]) -> None:
+        self.pair.both(lambda m: m.delete(some, tags=wanted))
+
+    @rule(name=names)
+    def redrive(self, name: str) -> None:
+        self.pair.both(lambda m: m.redrive([name]))
+
+    @rule(queue=queues, tenant=tenants)
+    def pause(self, queue: str, tenant: str | None) -> None:
+        self.scoped(tenant, "pause", queue)
+
+    @rule(queue=queues, tenant=tenants)
+    def resume(self, queue: str, tenant: str | None) -> None:
+        self.scoped(tenant, "resume", queue)
+
+    @rule(seconds=st.sampled_from([0.000001, 1.0, 29.0, 45.0, 400.0]))
+    def wait(self, seconds: float) -> None:
+        self.pair.clock.advance(seconds)
+
+    @rule(
+        name=names,
+        tenant=tenants,
+        asked=st.one_of(st.none(), st.lists(queues, max_size=2)),
+        wanted=tags,
+        states=st.one_of(st.none(), st.lists(st.sampled_from(State), max_size=3)),
+        newest_first=st.booleans(),
+    )
+    def read(
+        self,
+        name: str,
+        tenant: str | None,
+        asked: list[str] | None,
+        wanted: list[str],
+        states: list[State] | None,
+        newest_first: bool,
+    ) -> None:
+        self.scoped(tenant, "get", name)
+        self.scoped(tenant, "explain", name)
+        self.scoped(tenant, "stats", queues=asked, tags=wanted)
+        self.scoped(
+            tenant,
+            "find",
+            queues=asked,
+            tags=wanted,
+            states=states,
+            newest_first=newest_first,
+            limit=3,
+        )
+        self.scoped(tenant, "events", job_id=name)

@@ -1,0 +1,47 @@
+"""Clocks, and times as stored integers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace.clock import ManualClock, ShiftedClock, StoreClock, SystemClock, from_us, to_us
+
+T0 = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@given(st.datetimes(timezones=st.just(UTC)))
+def test_times_are_stored_exactly(moment: datetime) -> None:
+    assert from_us(to_us(moment)) == moment
+
+
+def test_a_store_clock_follows_the_store_not_the_host() -> None:
+    clock = StoreClock(datetime.now(UTC))
+    wrong_by_ten_minutes = datetime.now(UTC) + timedelta(minutes=10)
+    clock.measure(wrong_by_ten_minutes, round_trip_seconds=0.5)
+    assert (
+        timedelta(minutes=10) <= clock.now() - datetime.now(UTC) < timedelta(minutes=10, seconds=2)
+    )
+
+
+def test_a_store_clock_never_runs_backwards() -> None:
+    clock = StoreClock(T0)
+    first = clock.now()
+    clock.measure(T0 - timedelta(hours=1))
+    assert clock.now() >= first
+
+
+def test_a_shifted_clock_jumps_ahead_and_never_back() -> None:
+    base = ManualClock(T0)
+    clock = ShiftedClock(base)
+    clock.advance_to(T0 + timedelta(seconds=60))
+    assert clock.now() == T0 + timedelta(seconds=60)
+    clock.advance_to(T0)
+    base.advance(1)
+    assert clock.now() == T0 + timedelta(seconds=61)
+
+
+def test_the_system_clock_is_aware() -> None:
+    assert SystemClock().now().tzinfo is UTC

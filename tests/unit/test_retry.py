@@ -1,0 +1,92 @@
+"""Backoffs: formulas, jitter, caps, and what is stored with a job."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from headrace import retry
+from headrace.errors import InvalidLimit
+from headrace.retry import (
+    Constant,
+    Custom,
+    Exponential,
+    FullJitter,
+    Linear,
+    NoBackoff,
+    StoredBackoff,
+)
+
+failures = st.integers(1, 10_000)
+draws = st.floats(0, 1, exclude_max=True)
+seconds = st.floats(0.001, 1e6)
+
+BACKOFFS: list[StoredBackoff] = [
+    NoBackoff(),
+    Constant(initial=3.0, jitter=False),
+    Linear(initial=2.0, cap=7.0, jitter=False),
+    Exponential(initial=1.0, multiplier=3.0, cap=100.0, jitter=False),
+    FullJitter(initial=0.5, cap=30.0),
+]
+
+
+def test_formulas() -> None:
+    assert [NoBackoff().delay(n) for n in (1, 2, 9)] == [0, 0, 0]
+    assert [Constant(initial=3.0, jitter=False).delay(n) for n in (1, 2, 9)] == [3, 3, 3]
+    assert [Linear(initial=2.0, cap=7.0, jitter=False).delay(n) for n in (1, 2, 3, 4, 99)] == [
+        2,
+        4,
+        6,
+        7,
+        7,
+    ]
+    exponential = Exponential(initial=1.0, multiplier=3.0, cap=100.0, jitter=False)
+    assert [exponential.delay(n) for n in (1, 2, 3, 4, 5, 6)] == [1, 3, 9, 27, 81, 100]
+    assert [FullJitter(initial=0.5, cap=30.0).delay(n, 0.5) for n in (1, 2, 3, 99)] == [
+        0.25,
+        0.5,
+        1,
+        15,
+    ]
+
+
+@given(failures, draws, seconds, seconds)
+def test_no_delay_is_past_its_cap_or_negative(
+    n: int, draw: float, initial: float, cap: float
+) -> None:
+    for backoff in (Linear(initial, cap), Exponential(initial, 2.0, cap), FullJitter(initial, cap)):
+        assert 0 <= backoff.delay(n, draw) <= cap
+
+
+@given(failures, draws, seconds)
+def test_jitter_is_within_ten_percent(n: int, draw: float, initial: float) -> None:
+    exact = Linear(initial, cap=1e12, jitter=False).delay(n)
+    assert abs(Linear(initial, cap=1e12).delay(n, draw) - exact) <= 0.1 * exact * (1 + 1e-9)
+
+
+@given(st.integers(1, 40), seconds)
+def test_full_jitter_spans_zero_to_the_bound(n: int, initial: float) -> None:
+    backoff = FullJitter(initial, cap=1e30)
+    assert backoff.delay(n, 0.0) == 0
+    assert backoff.delay(n, 0.999) == pytest.approx(0.999 * initial * 2.0 ** (n - 1))
+
+
+def test_custom_gets_what_the_specification_says() -> None:
+    calls = []
+
+    def function(n: int, initial: float, cap: float) -> float:
+        calls.append((n, initial, cap))
+        return n * 10.0
+
+    backoff = Custom(function, initial=2.0, cap=25.0)
+    assert [backoff.delay(n) for n in (1, 2, 3)] == [10, 20, 25]
+    assert calls == [(1, 2.0, 25.0), (2, 2.0, 25.0), (3, 2.0, 25.0)]
+    for bad in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(InvalidLimit):
+            Custom(lambda *_, bad=bad: bad).delay(1)
+
+
+@pytest.mark.parametrize("backoff", BACKOFFS, ids=lambda backoff: type(backoff).__name__)
+def test_stored_and_read_back(backoff: StoredBackoff) -> None:
+    assert retry.decode(retry.encode(backoff)) == backoff
