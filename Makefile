@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # Warnings about a machine's own pip settings are noise here; errors still show.
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
-SCRIPTS := $(wildcard examples bench)
+SCRIPTS := $(wildcard examples bench tools)
 
 # Stamps: the core install serves the demo; the development install adds to it.
 CORE := $(VENV)/.core-installed
@@ -37,7 +37,7 @@ bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 	$(BIN)/python bench/drain.py
 
 docs: $(CORE) ## Regenerate the generated parts of the documentation
-	$(BIN)/python -m headrace.lifecycle_diagram
+	$(BIN)/python tools/lifecycle_diagram.py
 
 format: $(DEV) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix-only .
