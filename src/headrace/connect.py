@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -50,7 +51,10 @@ async def connect(
 
 async def open_store(url: str, *, migrate: bool = False, create: bool = True) -> JobStore:
     """The store behind the url. Nothing is loaded for stores that are not asked for."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise UnknownStore(f"{url!r} is not a url: {error}") from error
     options = dict(parse_qsl(parts.query, keep_blank_values=True))
     match parts.scheme:
         case "memory":
@@ -69,10 +73,22 @@ async def open_store(url: str, *, migrate: bool = False, create: bool = True) ->
             return await SqliteStore.open(
                 PurePath(path), migrate=migrate, create=create, **_sqlite_options(url, options)
             )
+        case "postgresql" | "postgres":
+            with _extra("postgres"):
+                from headrace.stores.postgres import PostgresStore
+
+            return await PostgresStore.open(url, migrate=migrate, create=create)
+        case "redis" | "rediss":
+            with _extra("redis"):
+                from headrace.stores.redis import RedisStore
+
+            return await RedisStore.open(url, migrate=migrate, create=create)
         case scheme if scheme in _registered:
             return await _registered[scheme](url)
         case _:
-            raise UnknownStore(f"no store answers to {url!r}: use memory: or sqlite:///path")
+            raise UnknownStore(
+                f"no store answers to {url!r}: use memory:, sqlite:///path, postgresql://… or redis://…"
+            )
 
 
 def register_store(scheme: str, opener: Callable[[str], Awaitable[JobStore]]) -> None:
@@ -80,6 +96,17 @@ def register_store(scheme: str, opener: Callable[[str], Awaitable[JobStore]]) ->
     if scheme in BUILT_IN or not scheme:
         raise InvalidInput(f"the scheme {scheme!r} is taken by a store that Headrace brings")
     _registered[scheme] = opener
+
+
+@contextmanager
+def _extra(name: str) -> Iterator[None]:
+    """A driver that is not installed is the user's to install: say how."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise UnknownStore(
+            f"this store needs {error.name}, which is not installed: pip install 'headrace[{name}]'"
+        ) from error
 
 
 def _sqlite_options(url: str, options: dict[str, str]) -> dict[str, Any]:
