@@ -38,6 +38,7 @@ bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 
 docs: $(CORE) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py
+	$(BIN)/python tools/contract_table.py
 
 format: $(DEV) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix-only .

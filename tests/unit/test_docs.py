@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.lifecycle import RULES
-from tools import lifecycle_diagram
+from tools import contract_table, lifecycle_diagram
 
 
 def test_the_lifecycle_page_has_not_drifted_from_the_rules() -> None:
@@ -20,3 +20,7 @@ def test_the_diagram_shows_every_rule() -> None:
             if f"{rule.source or '[*]'} --> {rule.target}:" in line
         )
         assert rule.verb in line
+
+
+def test_the_contracts_page_has_not_drifted_from_the_kit() -> None:
+    assert contract_table.PAGE.read_text() == contract_table.page(), "run: make docs"

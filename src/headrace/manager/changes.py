@@ -68,7 +68,7 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
     """Carry out each order by itself. Those that are refused leave the others alone."""
     outcomes: dict[int, Job | HeadraceError] = {}
     done: list[Change] = []
-    waiting = dict(enumerate(orders))
+    waiting = {index: _trusted(context, order) for index, order in enumerate(orders)}
     fresh: dict[str, Job] = {}
     for _ in range(CONFLICTS_MAX):
         if not waiting:
@@ -178,6 +178,16 @@ def _first_of_each_job(waiting: Mapping[int, Order]) -> dict[int, Order]:
     for index, order in waiting.items():
         turn.setdefault(order.job_id, index)
     return {index: waiting[index] for index in turn.values()}
+
+
+def _trusted(context: Context, order: Order) -> Order:
+    """What the caller knows counts only if it is this job and the caller may see it."""
+    known = order.known
+    return (
+        order
+        if known is None or (known.id == order.job_id and context.sees(known))
+        else _forget(order)
+    )
 
 
 def _forget(order: Order) -> Order:

@@ -11,7 +11,7 @@ import msgspec
 
 from headrace import lifecycle, validation
 from headrace.clock import Clock
-from headrace.errors import HeadraceError, TemporaryError
+from headrace.errors import HeadraceError, InvalidInput, TemporaryError
 from headrace.manager import (
     cancellation,
     explanation,
@@ -69,6 +69,7 @@ class JobManager:
             dice or random.Random(),  # noqa: S311 - jitter, not secrets
         )
         self._claims = leases.Claims(self._context)
+        self._scoped: dict[str, JobManager] = {}
 
     @property
     def store(self) -> JobStore:
@@ -91,15 +92,19 @@ class JobManager:
         return self.store.capabilities
 
     def scoped(self, tenant: str) -> JobManager:
-        """The same store seen by one tenant."""
-        validation.check_name(tenant, "tenant")
-        return JobManager(
-            self.store,
-            clock=self.clock,
-            policies=self.policies,
-            tenant=tenant,
-            dice=self._context.dice,
-        )
+        """The same store seen by one tenant. A manager that is bound to one reaches no other."""
+        if self.tenant not in (None, tenant):
+            raise InvalidInput(f"this manager is bound to tenant {self.tenant!r}; it reaches no other")
+        scoped = self._scoped.get(tenant)
+        if scoped is None:
+            scoped = self._scoped[validation.check_name(tenant, "tenant")] = JobManager(
+                self.store,
+                clock=self.clock,
+                policies=self.policies,
+                tenant=tenant,
+                dice=self._context.dice,
+            )
+        return scoped
 
     async def close(self) -> None:
         await self.store.close()

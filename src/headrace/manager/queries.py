@@ -78,6 +78,7 @@ async def follow(
     cursor = after
     quiet_since = time.monotonic()
     while True:
+        end = await context.store.tail()
         events = await context.store.events(
             EventQuery(after=cursor, tenant=context.tenant, job_id=job_id)
         )
@@ -87,6 +88,8 @@ async def follow(
         if events:
             quiet_since = time.monotonic()
             continue
+        # Everything up to `end` was looked at and is somebody else's: not to be walked again.
+        cursor = end or cursor
         left = POLL_SECONDS
         if idle_seconds is not None:
             left = min(left, idle_seconds - (time.monotonic() - quiet_since))

@@ -157,6 +157,15 @@ async def submitting(env: Env) -> None:
         await manager.submit(JobSpec(type="t", tenant="mallory", after=["secret"]))
 
 
+@suite.case("isolation", "a manager bound to one tenant cannot be bound to another")
+async def bound(env: Env) -> None:
+    manager = await env.manager()
+    acme = manager.scoped("acme")
+    assert acme.scoped("acme").tenant == "acme"
+    with raises(errors.InvalidInput):
+        acme.scoped("mallory")
+
+
 @suite.case("isolation", "cleanup of one tenant deletes only its own")
 async def cleanup(env: Env) -> None:
     manager = await env.manager()
