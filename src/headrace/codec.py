@@ -14,9 +14,10 @@ import msgspec
 
 from headrace.errors import InvalidPayload, PayloadTooLarge
 
-PAYLOAD_BYTES_DEFAULT = 1_000_000
-PAYLOAD_BYTES_MAX = 16_000_000
+PAYLOAD_BYTES_DEFAULT = 1 << 20
+PAYLOAD_BYTES_MAX = 16 << 20
 BYTES_KEY = "$bytes"
+_BYTES_HEAD = b'{"$bytes":"'
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
@@ -44,10 +45,13 @@ def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFA
 
 
 def check_size(encoded: bytes, what: str, limit: int) -> None:
-    if len(encoded) > limit:
-        raise PayloadTooLarge(
-            f"the {what} is {len(encoded)} bytes, the limit is {limit}; nothing was stored"
-        )
+    """Raise PayloadTooLarge when the value is too long: JSON as encoded, bytes as they were given."""
+    size = len(encoded)
+    if encoded.startswith(_BYTES_HEAD) and encoded.endswith(b'"}'):
+        digits = encoded[len(_BYTES_HEAD) : -2]
+        size = len(digits) // 4 * 3 - digits[-2:].count(b"=")
+    if size > limit:
+        raise PayloadTooLarge(f"the {what} is {size} bytes, the limit is {limit}; nothing was stored")
 
 
 def decode(encoded: bytes) -> Any:

@@ -223,6 +223,10 @@ class SchemaTooOld(StoreError):
 
     code = "SCHEMA_TOO_OLD"
 
+    def __init__(self, message: str, *, version: int | None = None) -> None:
+        super().__init__(message)
+        self.version = version
+
 
 class UnknownStore(InvalidInput):
     """No store answers to this url."""

@@ -288,7 +288,7 @@ def check_lease(job: Job, token: str, now: datetime) -> None:
         raise JobTerminal(
             f"job {job.id} is {job.state} already; the write was refused", job_id=job.id
         )
-    if job.token != token:
+    if job.token is None or job.token != token:
         raise StaleToken(
             f"the lease token is not the present one of job {job.id}; the write was refused",
             job_id=job.id,
@@ -343,13 +343,19 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
             "losses": event.losses,
             "run_at": event.run_at,
             "updated_at": event.at,
-            "finalized_at": event.at if event.after in TERMINAL else None,
         }
+        if not _stays_ended(event.before, event.after):
+            row["finalized_at"] = event.at if event.after in TERMINAL else None
         row.setdefault("created_at", event.at)
         if event.kind is EventKind.LEASED:
             row |= {"assignee": event.worker, "assigned_at": event.at}
             row.setdefault("started_at", event.at)
     return row
+
+
+def _stays_ended(before: State | None, after: State) -> bool:
+    """An abandoned job that turns out to have stopped ended when it was given up; a result is news."""
+    return before in TERMINAL and after is not State.COMPLETED
 
 
 def _pick(job: Job, command: Command, verb: Verb, now: datetime, *, fenced: bool) -> Rule:
@@ -406,7 +412,7 @@ def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str,
     fields: dict[str, Any] = {"state": target, "version": job.version + 1, "updated_at": now}
     if job.state in LEASED and target not in LEASED:
         fields |= {"token": None, "lease_until": None}
-    if target in TERMINAL:
+    if target in TERMINAL and not _stays_ended(job.state, target):
         fields["finalized_at"] = now
     if target in (State.CANCELLED, State.ABANDONED):
         fields["failure"] = Failure("cancelled", Category.CANCELLED)

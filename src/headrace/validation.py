@@ -124,7 +124,7 @@ def _text(value: object, what: str, chars_max: int, error: type[InvalidInput]) -
         raise error(f"{what} has {len(value)} characters, the limit is {chars_max}; {UNCHANGED}")
     if not value.isprintable():
         raise error(f"{what} {value[:40]!r} has a character that cannot be printed; {UNCHANGED}")
-    return value
+    return str(value)  # plain text, whatever subclass of it was given
 
 
 def _refuse_text(values: object, what: str) -> None:

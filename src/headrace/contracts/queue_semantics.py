@@ -13,20 +13,20 @@ from __future__ import annotations
 import contextlib
 import enum
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Self
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace import validation
+from headrace import validation, vocabulary
 from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.duration import Duration, seconds
 from headrace.errors import DuplicateJob, InvalidInput, JobNotFound, Refusal
 from headrace.manager import JobManager
-from headrace.model import CLAIMABLE, DEFAULT_QUEUE, Category, Lease, Priority, State, new_id
+from headrace.model import CLAIMABLE, DEFAULT_QUEUE, Category, Lease, Priority, new_id
 from headrace.model import Job as StoredJob
 from headrace.policy import QUEUE_SEMANTICS, Policy
 from headrace.retry import FullJitter
@@ -47,22 +47,6 @@ class JobState(enum.StrEnum):
     """Retries are exhausted; it will not be processed again."""
     SUCCEEDED = "Succeeded"
     """Completed; it will not be processed again."""
-
-
-STATES: Mapping[State, JobState] = {
-    State.BLOCKED: JobState.READY,
-    State.PENDING: JobState.READY,
-    State.RUNNING: JobState.IN_FLIGHT,
-    State.CANCELLING: JobState.IN_FLIGHT,
-    State.RETRYING: JobState.READY,
-    State.LOST: JobState.READY,
-    State.COMPLETED: JobState.SUCCEEDED,
-    State.FAILED: JobState.FAILED,
-    State.DEAD: JobState.FAILED,
-    State.CANCELLED: JobState.FAILED,
-    State.ABANDONED: JobState.FAILED,
-}
-"""The specification's word for each stored state."""
 
 
 class StaleLease(Refusal):
@@ -251,7 +235,7 @@ def _view(job: StoredJob) -> Job:
         payload=job.payload,
         queue=job.queue,
         priority=job.priority,
-        state=STATES[job.state],
+        state=JobState(vocabulary.queue_semantics(job.state, True, job.attempt)),
         lease_token=job.token,
         lease_version=job.attempt,
         lease_expires_at=job.lease_until,
@@ -294,4 +278,4 @@ def _policy(
     return msgspec.structs.replace(preset, **given)
 
 
-__all__ = ["STATES", "DuplicateJob", "Job", "JobNotFound", "JobState", "Queue", "StaleLease"]
+__all__ = ["DuplicateJob", "Job", "JobNotFound", "JobState", "Queue", "StaleLease"]

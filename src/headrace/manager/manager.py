@@ -94,7 +94,9 @@ class JobManager:
     def scoped(self, tenant: str) -> JobManager:
         """The same store seen by one tenant. A manager that is bound to one reaches no other."""
         if self.tenant not in (None, tenant):
-            raise InvalidInput(f"this manager is bound to tenant {self.tenant!r}; it reaches no other")
+            raise InvalidInput(
+                f"this manager is bound to tenant {self.tenant!r}; it reaches no other"
+            )
         scoped = self._scoped.get(tenant)
         if scoped is None:
             scoped = self._scoped[validation.check_name(tenant, "tenant")] = JobManager(

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from headrace import codec, lifecycle, retry, validation
 from headrace.errors import HeadraceError, InvalidInput, PermanentError, TemporaryError
@@ -92,29 +93,29 @@ def _order(context: Context, outcome: Outcome) -> Order:
     result_json: bytes | None = None
     match outcome:
         case Completed():
-            limit = codec.PAYLOAD_BYTES_MAX
-            result_json = (
-                None
-                if outcome.result is None
-                else codec.encode(outcome.result, what="result", limit=limit)
-            )
+            limit = codec.PAYLOAD_BYTES_MAX  # the queue's own, lower limit is applied with the job
+            if outcome.result is not None:
+                result_json = codec.encode(outcome.result, what="result", limit=limit)
         case Failed():
             if outcome.failure.category is Category.CANCELLED:
                 raise InvalidInput(
                     "a failure cannot be CANCELLED: stop the job instead; nothing was changed"
                 )
             if outcome.retry_at is not None:
-                validation.check_time(outcome.retry_at, "retry_at")
+                outcome = replace(
+                    outcome, retry_at=validation.check_time(outcome.retry_at, "retry_at")
+                )
             if outcome.retry_after is not None:
                 validation.check_seconds(outcome.retry_after, "retry_after", zero=True)
         case Snoozed():
-            validation.check_time(outcome.until, "until")
+            outcome = replace(outcome, until=validation.check_time(outcome.until, "until"))
         case Released() | Stopped() | CancelAcknowledged():
             pass
         case _:
             assert_never(outcome)
+    checked = outcome
     return Order(
-        outcome.job_id, lambda job: _command(context, outcome, job, result_json), outcome.known
+        outcome.job_id, lambda job: _command(context, checked, job, result_json), outcome.known
     )
 
 

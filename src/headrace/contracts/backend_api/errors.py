@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Iterator
-from typing import ParamSpec, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any, ParamSpec, TypeVar
 
 from headrace.errors import (
     DuplicateJob,
@@ -99,7 +99,9 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
-def translating(method: Callable[_P, Awaitable[_R]]) -> Callable[_P, Awaitable[_R]]:
+def translating(
+    method: Callable[_P, Coroutine[Any, Any, _R]],
+) -> Callable[_P, Coroutine[Any, Any, _R]]:
     """`translated`, for a whole method."""
 
     @functools.wraps(method)

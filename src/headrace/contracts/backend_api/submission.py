@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
 from headrace import codec, validation
-from headrace.contracts.backend_api.errors import DuplicateJobError, InvalidArgumentError
+from headrace.contracts.backend_api.errors import InvalidArgumentError
 from headrace.contracts.backend_api.values import Job, JobStatus, Kept
 from headrace.errors import HeadraceError
 from headrace.spec import JobSpec
@@ -62,24 +61,15 @@ def specs_of(jobs: Iterable[object] | None, now: datetime) -> list[JobSpec]:
     if jobs is None or isinstance(jobs, str | bytes) or not isinstance(jobs, Iterable):
         raise InvalidArgumentError(f"a list of jobs is needed; {validation.UNCHANGED}")
     specs: list[JobSpec] = []
-    seen: set[Any] = set()
     for index, job in enumerate(jobs):
         try:
-            spec = spec_of(job, now)
+            specs.append(spec_of(job, now))
         except HeadraceError as error:
             raise InvalidArgumentError(
                 f"job {index} of the batch{_name(job)}: {error.message}",
                 job_id=getattr(job, "id", None),
                 index=index,
             ) from error
-        if spec.id in seen:
-            raise DuplicateJobError(
-                f"job {index} of the batch: id {spec.id} stands in it before; {validation.UNCHANGED}",
-                job_id=spec.id,
-                index=index,
-            )
-        seen.add(spec.id)
-        specs.append(spec)
     return specs
 
 

@@ -34,11 +34,11 @@ from headrace.stores.base import Fence
 
 
 class Backend:
-    """One queue backend, seen by one tenant per call. Every method is atomic; one that raises has
-    changed nothing.
+    """One queue backend, seen by one tenant per call.
 
-    `Backend(manager)` puts the contract on a manager that is open already; its policies should be the
-    `CONFORMANCE` preset. `await Backend.open(url)` does both.
+    Every method is atomic, and one that raises has changed nothing. `await Backend.open(url)` opens a
+    store; `Backend(manager)` sits on a manager that is open already, whose policies should be the
+    `CONFORMANCE` preset.
     """
 
     def __init__(self, manager: JobManager) -> None:

@@ -7,7 +7,7 @@ await queue.complete(job.id, job.token, {"sent": True})
 """
 
 from headrace.contracts.job_model.configuration import BackoffStrategy, RetryConfig, TimeoutConfig
-from headrace.contracts.job_model.job import Failure, FailureCategory, Job, JobId, JobState
+from headrace.contracts.job_model.job import Failure, FailureCategory, Job, JobState
 from headrace.contracts.job_model.queue import Queue, SubmissionTimeout
 from headrace.contracts.job_model.request import Dependency, DependencyType, JobRequest
 from headrace.errors import (
@@ -46,7 +46,6 @@ __all__ = [
     "InvalidPayload",
     "Job",
     "JobCancelled",
-    "JobId",
     "JobNotFound",
     "JobRequest",
     "JobState",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from typing import assert_never
 
@@ -11,10 +12,10 @@ from msgspec.structs import force_setattr
 
 from headrace import retry, validation
 from headrace.contracts.duration import Duration, seconds
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, InvalidLimit
 
 CustomFunction = Callable[[int, float, float], Duration]
-"""(n, initial_delay, max_delay) to the delay before the n-th retry; seconds in, seconds or a timedelta out."""
+"""(n, initial_delay, max_delay) to the delay before the n-th retry; seconds in, a duration out."""
 
 _MINUTE = 60.0
 _HOUR = 3600.0
@@ -52,7 +53,10 @@ class RetryConfig(msgspec.Struct, frozen=True):
         for name in ("initial_delay", "max_delay"):
             value = validation.check_seconds(seconds(getattr(self, name)), name, zero=True)
             force_setattr(self, name, value)
-        validation.check_seconds(self.multiplier, "the multiplier")
+        if not 0 < self.multiplier < math.inf:
+            raise InvalidLimit(
+                f"the multiplier is {self.multiplier}; it must be more than 0; {validation.UNCHANGED}"
+            )
         if self.max_attempts is not None:
             validation.check_limit(self.max_attempts, "max_attempts")
         is_custom = self.backoff_strategy is BackoffStrategy.CUSTOM
@@ -108,7 +112,7 @@ class TimeoutConfig(msgspec.Struct, frozen=True):
                 force_setattr(self, name, validation.check_seconds(seconds(value), name))
 
 
-def _strategy(value: object) -> BackoffStrategy:
+def _strategy(value: str) -> BackoffStrategy:
     try:
         return BackoffStrategy(value)
     except ValueError:

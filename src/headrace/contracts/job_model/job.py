@@ -5,13 +5,14 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, assert_never
+from typing import Any
 
 import msgspec
 
-from headrace import model
+from headrace import model, validation, vocabulary
 from headrace.contracts.job_model.configuration import TimeoutConfig
 from headrace.contracts.job_model.request import TAG_SEPARATOR
+from headrace.errors import InvalidInput
 from headrace.model import Category, Priority, State
 
 
@@ -48,8 +49,14 @@ class FailureCategory(enum.StrEnum):
     SYSTEM = "SYSTEM"
 
     @classmethod
-    def of(cls, category: Category) -> FailureCategory:
-        return cls[category.name]
+    def named(cls, name: str) -> FailureCategory:
+        """The category of that name, in whatever case; Headrace's own categories included."""
+        try:
+            return cls[name.upper()]
+        except (AttributeError, KeyError):
+            raise InvalidInput(
+                f"{name!r} is not one of {', '.join(cls)}; {validation.UNCHANGED}"
+            ) from None
 
     @property
     def stored(self) -> Category:
@@ -64,22 +71,12 @@ class Failure(msgspec.Struct, frozen=True):
     code: str | None = None
 
 
-class JobId(str):
-    """A job's id, a UUID (version 4) as text: what a submission returns."""
-
-    __slots__ = ()
-
-    @property
-    def id(self) -> str:
-        """Itself, so that what was submitted and what was read are named alike."""
-        return str(self)
-
-
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One job at the moment it was read. Times are aware and in UTC."""
 
     # system metadata
     id: str
+    """A UUID (version 4) as text, assigned by the system."""
     created_at: datetime
     updated_at: datetime
     """The last change of state, those by the passing of time included."""
@@ -142,27 +139,7 @@ def attempt_id(job_id: str, attempt: int) -> str | None:
 
 def state_of(job: model.Job, now: datetime) -> JobState:
     """The specification's word for a stored state; ready and delayed differ by the clock alone."""
-    match job.state:
-        case State.BLOCKED:
-            return JobState.PENDING
-        case State.PENDING:
-            return JobState.SCHEDULED if job.is_due(now) else JobState.DELAYED
-        case State.RETRYING:
-            return JobState.SCHEDULED if job.is_due(now) else JobState.RETRYING
-        case State.LOST:
-            return JobState.SCHEDULED
-        case State.RUNNING | State.CANCELLING:
-            return JobState.RUNNING
-        case State.COMPLETED:
-            return JobState.COMPLETED
-        case State.FAILED:
-            return JobState.FAILED
-        case State.DEAD:
-            return JobState.DEAD_LETTER
-        case State.CANCELLED | State.ABANDONED:
-            return JobState.CANCELLED
-        case _:
-            assert_never(job.state)
+    return JobState(vocabulary.job_model(job.state, job.is_due(now), job.attempt))
 
 
 def view(job: model.Job, now: datetime) -> Job:
@@ -196,7 +173,7 @@ def view(job: model.Job, now: datetime) -> Job:
         failure=None
         if job.failure is None
         else Failure(
-            FailureCategory.of(job.failure.category), job.failure.message, job.failure.code
+            FailureCategory.named(job.failure.category), job.failure.message, job.failure.code
         ),
         checkpoint=job.checkpoint,
         cancel_requested=job.state is State.CANCELLING,

@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 import msgspec
 
-from headrace import model, retry, validation
+from headrace import model, validation
 from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
-from headrace.contracts.job_model.job import FailureCategory, Job, JobId, JobState, state_of, view
+from headrace.contracts.job_model.job import FailureCategory, Job, JobState, state_of, view
+from headrace.contracts.job_model.preset import RETRIABLE, policy_of
 from headrace.contracts.job_model.request import (
     Dependency,
     DependencyType,
@@ -25,7 +26,6 @@ from headrace.contracts.job_model.request import (
 )
 from headrace.errors import (
     HeadraceError,
-    InvalidInput,
     JobNotFound,
     JobTerminal,
     StoreError,
@@ -34,11 +34,11 @@ from headrace.errors import (
 from headrace.manager import Failed, JobManager
 from headrace.manager.submission import Submitted
 from headrace.model import Category, Lease, Priority, State
-from headrace.policy import JOB_MODEL, CancelMode, IdSource, Policy
+from headrace.policy import CancelMode, Policy
+from headrace.retry import Custom
 from headrace.stores.base import FIND_LIMIT_MAX
 
 SUBMISSION_TIMEOUT_SECONDS = 30.0
-RETRIABLE = frozenset({FailureCategory.TEMPORARY, FailureCategory.TIMEOUT, FailureCategory.SYSTEM})
 
 
 class SubmissionTimeout(StoreError):
@@ -65,7 +65,7 @@ class Queue:
         self.submission_timeout = validation.check_seconds(
             seconds(submission_timeout), "submission_timeout"
         )
-        self._custom: dict[str, retry.Custom] = {}  # by job id; code cannot be stored with a job
+        self._custom: dict[str, Custom] = {}  # by job id; code cannot be stored with a job
 
     @classmethod
     async def open(
@@ -77,7 +77,7 @@ class Queue:
         timeout: TimeoutConfig | None = None,
         idempotency_window: Duration | None = None,
         payload_bytes_max: int | None = None,
-        retry_on: Iterable[FailureCategory] = RETRIABLE,
+        retry_on: Iterable[FailureCategory | str] = RETRIABLE,
         submission_timeout: Duration = SUBMISSION_TIMEOUT_SECONDS,
         dice: random.Random | None = None,
     ) -> Self:
@@ -87,7 +87,7 @@ class Queue:
         also the most that a job may ask for. `retry_on` says whether TIMEOUT and SYSTEM failures are
         retried; TEMPORARY ones always are, PERMANENT and CANCELLED ones never.
         """
-        policy = _policy(retry, timeout, idempotency_window, payload_bytes_max, retry_on)
+        policy = policy_of(retry, timeout, idempotency_window, payload_bytes_max, retry_on)
         manager = await connect(url, policies=policy, clock=clock, dice=dice)
         return cls(manager, submission_timeout=submission_timeout)
 
@@ -115,14 +115,14 @@ class Queue:
         *,
         tags: Mapping[str, Any] | Iterable[str] = {},
         delay: Duration | None = None,
-        run_at: Any = None,
+        run_at: datetime | None = None,
         idempotency_key: str | None = None,
         dependencies: Iterable[Dependency | str] = (),
         retry: RetryConfig | None = None,
         timeout: TimeoutConfig | None = None,
         correlation_id: str | None = None,
         callback_url: str | None = None,
-    ) -> JobId:
+    ) -> str:
         """Store one job; the id it was given, or that of the job that holds the idempotency key."""
         request = type
         if not isinstance(request, JobRequest):
@@ -143,7 +143,7 @@ class Queue:
         (job_id,) = await self.submit_batch([request])
         return job_id
 
-    async def submit_batch(self, jobs: Sequence[JobRequest]) -> tuple[JobId, ...]:
+    async def submit_batch(self, jobs: Sequence[JobRequest]) -> tuple[str, ...]:
         """Store all or none; their ids, in order. Jobs may depend on each other by position."""
         async with self._acknowledged():
             submitted = await self.manager.submit_many(specs_of(jobs))
@@ -151,7 +151,7 @@ class Queue:
 
     async def spawn(
         self, job_id: str, token: str, jobs: Sequence[JobRequest], join: JobRequest | None = None
-    ) -> tuple[JobId, ...]:
+    ) -> tuple[str, ...]:
         """Fan out from a running job, all or none, only while its lease holds; the ids, in order.
 
         Jobs that wait for the spawner by FAN_IN wait for what it spawns, too. `join`: one more job,
@@ -176,11 +176,11 @@ class Queue:
                 "stored is not known: submit again with the same idempotency key"
             ) from error
 
-    def _submitted(self, requests: Sequence[JobRequest], submitted: Submitted) -> tuple[JobId, ...]:
+    def _submitted(self, requests: Sequence[JobRequest], submitted: Submitted) -> tuple[str, ...]:
         for request, job, created in zip(requests, submitted.jobs, submitted.created, strict=True):
             if created and (custom := request.custom_backoff) is not None:
                 self._custom[job.id] = custom
-        return tuple(JobId(job.id) for job in submitted.jobs)
+        return tuple(job.id for job in submitted.jobs)
 
     # --- working ---------------------------------------------------------------------------------
 
@@ -214,14 +214,14 @@ class Queue:
 
     async def complete(self, job_id: str, token: str, result: Any = None) -> Job:
         """The handler succeeded."""
-        return self._settled((await self.manager.complete(job_id, _text(token), result)).job)
+        return self._view((await self.manager.complete(job_id, _text(token), result)).job)
 
     async def fail(
         self,
         job_id: str,
         token: str,
         error: BaseException | FailureCategory | str,
-        category: FailureCategory | None = None,
+        category: FailureCategory | str | None = None,
     ) -> Job:
         """The handler failed. Its typed error, or the category, decides what happens next.
 
@@ -229,17 +229,19 @@ class Queue:
         """
         if isinstance(error, FailureCategory):
             category, error = error, f"the handler reported {error}"
+        elif category is not None:
+            category = FailureCategory.named(category)
         if category is FailureCategory.CANCELLED:
-            return self._settled((await self.manager.stop(job_id, _text(token), str(error))).job)
+            return self._view((await self.manager.stop(job_id, _text(token), str(error))).job)
         after = error.retry_after if isinstance(error, TemporaryError) else None
         changed = await self.manager.fail(
             job_id,
             _text(token),
             error,
-            category=None if category is None else FailureCategory(category).stored,
+            category=None if category is None else category.stored,
             retry_after=await self._custom_delay(job_id) if after is None else seconds(after),
         )
-        return self._settled(changed.job)
+        return self._view(changed.job)
 
     async def cancel(self, job_id: str, force: bool = False) -> Job:
         """A job that waits is cancelled; one that runs is asked to stop or, with force, cut off.
@@ -255,7 +257,7 @@ class Queue:
             raise JobTerminal(
                 f"job {job.id} is {job.state} already; it was not cancelled", job_id=job.id
             )
-        return self._settled(job)
+        return self._view(job)
 
     # --- reading ---------------------------------------------------------------------------------
 
@@ -263,7 +265,9 @@ class Queue:
         """The job as it is now. Raises JobNotFound."""
         job = await self.manager.get(job_id)
         if self._is_past_its_time(job):
-            await self.maintain()
+            await self.time_out()
+            await self.reclaim()
+            await self.end_lifetimes()
             job = await self.manager.get(job_id)
         return self._view(job)
 
@@ -312,19 +316,16 @@ class Queue:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _now(self) -> Any:
+    def _now(self) -> datetime:
         return self.manager.clock.now()
 
     def _view(self, job: model.Job) -> Job:
+        if job.is_terminal:
+            self._custom.pop(job.id, None)
         return view(job, self._now())
 
     def _views(self, jobs: Iterable[model.Job]) -> tuple[Job, ...]:
         return tuple(self._view(job) for job in jobs)
-
-    def _settled(self, job: model.Job) -> Job:
-        if job.is_terminal:
-            self._custom.pop(job.id, None)
-        return self._view(job)
 
     async def _custom_delay(self, job_id: str) -> float | None:
         custom = self._custom.get(job_id)
@@ -344,7 +345,7 @@ class Queue:
         if job.state is not State.RUNNING or job.timeout_seconds is None:
             return False
         assert job.assigned_at is not None
-        return bool(job.assigned_at + timedelta(seconds=job.timeout_seconds) <= self._now())
+        return job.assigned_at + timedelta(seconds=job.timeout_seconds) <= self._now()
 
     def _timed_out(self, job: model.Job) -> Failed:
         custom = self._custom.get(job.id)
@@ -362,37 +363,3 @@ class Queue:
 def _text(token: object) -> str:
     """What is not text was never a token: it is treated as one that nobody holds."""
     return token if isinstance(token, str) else ""
-
-
-def _policy(
-    retry: RetryConfig | None,
-    timeout: TimeoutConfig | None,
-    idempotency_window: Duration | None,
-    payload_bytes_max: int | None,
-    retry_on: Iterable[FailureCategory],
-) -> Policy:
-    """The preset, with what the caller gave in its place.
-
-    Ids are the system's all the same: no call takes one, and the adapter draws them before it
-    submits so that the jobs of a batch can name each other.
-    """
-    given: dict[str, Any] = {"ids": IdSource.EITHER}
-    if retry is not None:
-        given |= {"max_attempts": retry.max_attempts, "backoff": retry.backoff}
-    if timeout is not None:
-        given |= {
-            "timeout_seconds": timeout.execution,
-            "lease_seconds": timeout.visibility,
-            "lifetime_seconds": timeout.lifetime,
-        }
-    if idempotency_window is not None:
-        given["key_window_seconds"] = seconds(idempotency_window)
-    if payload_bytes_max is not None:
-        given["payload_bytes_max"] = payload_bytes_max
-    retriable = {FailureCategory(category) for category in retry_on}
-    if FailureCategory.TEMPORARY not in retriable or not retriable <= RETRIABLE:
-        raise InvalidInput(
-            f"retry_on is {sorted(retriable)}; TEMPORARY is always retried, PERMANENT and CANCELLED never"
-        )
-    given["retry_on"] = frozenset(category.stored for category in retriable)
-    return msgspec.structs.replace(JOB_MODEL, **given)

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace import model, retry, validation
+from headrace import model, validation
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
 from headrace.errors import DependencyNotFound, InvalidInput, InvalidName
 from headrace.model import Priority, new_id
+from headrace.retry import Custom, StoredBackoff
 from headrace.spec import JobSpec
 
 TAG_SEPARATOR = "="
@@ -58,10 +59,10 @@ class JobRequest(msgspec.Struct, frozen=True):
     callback_url: str | None = None
 
     @property
-    def custom_backoff(self) -> retry.Custom | None:
+    def custom_backoff(self) -> Custom | None:
         """The job's own function, which no store can hold."""
         backoff = None if self.retry is None else self.retry.backoff
-        return backoff if isinstance(backoff, retry.Custom) else None
+        return backoff if isinstance(backoff, Custom) else None
 
 
 def specs_of(requests: Sequence[JobRequest]) -> list[JobSpec]:
@@ -94,13 +95,13 @@ def _spec(request: JobRequest, ids: Sequence[str], position: int) -> JobSpec:
     )
 
 
-def _seconds(value: Duration | None) -> float | None | UnsetType:
+def _seconds(value: Duration | None) -> float | UnsetType | None:
     return None if value is None else seconds(value)
 
 
-def _backoff(config: RetryConfig | None) -> retry.StoredBackoff | None:
+def _backoff(config: RetryConfig | None) -> StoredBackoff | None:
     backoff = None if config is None else config.backoff
-    return None if isinstance(backoff, retry.Custom) else backoff
+    return None if isinstance(backoff, Custom) else backoff
 
 
 def _tags(tags: Mapping[str, Any] | Iterable[str]) -> Mapping[str, Any] | Iterable[str]:

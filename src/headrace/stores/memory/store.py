@@ -395,6 +395,7 @@ class MemoryStore:
         job = self._jobs.get(fence.job_id)
         return (
             job is not None
+            and job.token is not None
             and job.token == fence.token
             and (job.lease_until is None or job.lease_until > now)
         )

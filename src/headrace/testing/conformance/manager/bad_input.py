@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from headrace import errors
+from headrace.codec import PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX
 from headrace.model import Dependency
 from headrace.policy import Policy
 from headrace.retry import Custom
@@ -53,7 +54,8 @@ BAD_SPECS: list[tuple[str, dict[str, Any], type[errors.HeadraceError]]] = [
     ("a payload with a circle", {"payload": CIRCLE}, errors.InvalidPayload),
     ("a payload with NaN", {"payload": [float("nan")]}, errors.InvalidPayload),
     ("a payload with infinity", {"payload": {"x": float("inf")}}, errors.InvalidPayload),
-    ("a payload over the limit", {"payload": "x" * 1_000_000}, errors.PayloadTooLarge),
+    ("a payload over the limit", {"payload": "x" * PAYLOAD_BYTES_DEFAULT}, errors.PayloadTooLarge),
+    ("bytes over the limit", {"payload": bytes(PAYLOAD_BYTES_DEFAULT + 1)}, errors.PayloadTooLarge),
     ("the reserved payload key", {"payload": {"$bytes": "x"}}, errors.InvalidPayload),
     ("a dependency on nobody", {"after": ["nobody"]}, errors.DependencyNotFound),
     ("a dependency on itself", {"id": "me", "after": ["me"]}, errors.DependencyCycle),
@@ -93,14 +95,14 @@ async def at_the_limits(env: Env) -> None:
         type="y" * 128,
         key="k" * 256,
         tags=["t" * 256, *(str(n) for n in range(63))],
-        payload="x" * 999_998,
+        payload="x" * (PAYLOAD_BYTES_DEFAULT - 2),
         timeout_seconds=1800.0,
     )
     assert await manager.get(job.id) == job
-    large = await env.manager(Policy(payload_bytes_max=16_000_000))
-    await submit(large, "large", payload="x" * 15_999_998)
+    large = await env.manager(Policy(payload_bytes_max=PAYLOAD_BYTES_MAX))
+    await submit(large, "large", payload=b"x" * PAYLOAD_BYTES_MAX)
     with raises(errors.InvalidLimit):
-        Policy(payload_bytes_max=16_000_001)
+        Policy(payload_bytes_max=PAYLOAD_BYTES_MAX + 1)
 
 
 @suite.case(
@@ -164,7 +166,7 @@ async def bad_outcomes(env: Env) -> None:
     with raises(errors.InvalidPayload):
         await manager.complete("j", token, object())
     with raises(errors.PayloadTooLarge):
-        await manager.complete("j", token, "x" * 1_000_001)
+        await manager.complete("j", token, "x" * PAYLOAD_BYTES_DEFAULT)
     with raises(errors.InvalidTime):
         await manager.fail("j", token, "no", retry_at=NAIVE)
     with raises(errors.InvalidLimit):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 from headrace import errors
 from headrace.errors import PermanentError, TemporaryError
@@ -81,6 +81,11 @@ async def overrides(env: Env) -> None:
     job = (await manager.fail("b", token, "no", retry_at=when, retry_after=5)).job
     assert job.run_at == when
     assert (await manager.get("b")).run_at == when
+    await submit(manager, "c")
+    _, token = await take(manager, "c")
+    east = when.astimezone(timezone(timedelta(hours=5)))
+    job = (await manager.fail("c", token, "no", retry_at=east)).job
+    assert (job.run_at, job.run_at.utcoffset()) == (when, timedelta(0))
 
 
 @suite.case("fail", "a retry past the budget is refused even with a retry_at")

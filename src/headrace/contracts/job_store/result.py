@@ -1,0 +1,102 @@
+"""Results as values: what every method of this contract returns instead of raising."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Generic, ParamSpec, TypeVar
+
+import msgspec
+
+from headrace import errors
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class ErrorCode(enum.StrEnum):
+    """The codes of this contract. Bad arguments and store failures bring Headrace's own codes."""
+
+    JOB_NOT_FOUND = "JOB_NOT_FOUND"
+    JOB_NOT_IN_PROGRESS = "JOB_NOT_IN_PROGRESS"
+    """Only a job that a worker has can be finished, released or written to."""
+    JOB_ALREADY_STARTED = "JOB_ALREADY_STARTED"
+    """Only a job that no worker has can be cancelled by CancelJob, or deleted."""
+    JOB_TERMINAL = "JOB_TERMINAL"
+    """The job is Completed or Failed; that stands."""
+    JOB_CANCELED = "JOB_CANCELED"
+    """The job is Canceled; that stands."""
+    CLAIM_LOST = "CLAIM_LOST"
+    """The job was claimed again since the caller claimed it."""
+    CLAIM_EXPIRED = "CLAIM_EXPIRED"
+    """The claim has timed out."""
+    INVALID_TRANSITION = "INVALID_TRANSITION"
+    INVALID_JOB = "INVALID_JOB"
+    """A job that cannot be created as it is."""
+    INVALID_UPDATE = "INVALID_UPDATE"
+    """A change to a field that does not change, or a status without what goes with it."""
+    INVALID_STATUS = "INVALID_STATUS"
+
+
+_CODES: dict[type[errors.HeadraceError], ErrorCode] = {
+    errors.JobNotFound: ErrorCode.JOB_NOT_FOUND,
+    errors.JobCancelled: ErrorCode.JOB_CANCELED,
+    errors.JobTerminal: ErrorCode.JOB_TERMINAL,
+    errors.StaleToken: ErrorCode.CLAIM_LOST,
+    errors.LeaseExpired: ErrorCode.CLAIM_EXPIRED,
+    errors.InvalidTransition: ErrorCode.INVALID_TRANSITION,
+}
+
+
+class Refused(errors.HeadraceError):
+    """An error of this contract on its way to a result. Nothing was changed."""
+
+    def __init__(self, reason: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class AsyncEndpointError(msgspec.Struct, frozen=True):
+    """What went wrong: a stable code for programs, a message for people."""
+
+    code: str
+    message: str
+
+    @classmethod
+    def of(cls, error: errors.HeadraceError) -> AsyncEndpointError:
+        if isinstance(error, Refused):
+            return cls(error.reason.value, error.message)
+        known = _CODES.get(type(error))
+        return cls(error.code if known is None else known.value, error.message)
+
+
+class MethodResult(msgspec.Struct, Generic[T], frozen=True):
+    """Success, perhaps with data; or the error that left everything as it was."""
+
+    is_success: bool
+    data: T | None = None
+    error: AsyncEndpointError | None = None
+
+    @classmethod
+    def success(cls, data: T | None = None) -> MethodResult[T]:
+        return cls(is_success=True, data=data)
+
+    @classmethod
+    def failure(cls, error: AsyncEndpointError) -> MethodResult[T]:
+        return cls(is_success=False, error=error)
+
+
+def answers(
+    method: Callable[P, Awaitable[T]],
+) -> Callable[P, Coroutine[Any, Any, MethodResult[T]]]:
+    """Turn what a method returns, or the Headrace error it raises, into a MethodResult."""
+
+    @functools.wraps(method)
+    async def answer(*args: P.args, **kwargs: P.kwargs) -> MethodResult[T]:
+        try:
+            return MethodResult.success(await method(*args, **kwargs))
+        except errors.HeadraceError as error:
+            return MethodResult.failure(AsyncEndpointError.of(error))
+
+    return answer

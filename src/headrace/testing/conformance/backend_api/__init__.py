@@ -1,0 +1,31 @@
+"""Backend API Specification: every condition, transition, effect and invariant of the text."""
+
+from headrace.testing.conformance.backend_api import (
+    assignment,
+    cancellation,
+    errors,
+    invariants,
+    lifecycle,
+    maintenance,
+    queries,
+    streams,
+    submission,
+    updates,
+    workers,
+)
+from headrace.testing.conformance.backend_api.suite import suite
+
+__all__ = [
+    "assignment",
+    "cancellation",
+    "errors",
+    "invariants",
+    "lifecycle",
+    "maintenance",
+    "queries",
+    "streams",
+    "submission",
+    "suite",
+    "updates",
+    "workers",
+]

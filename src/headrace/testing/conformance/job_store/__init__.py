@@ -1,0 +1,25 @@
+"""Cases of the job store architecture, by method and heading."""
+
+from __future__ import annotations
+
+from headrace.testing.conformance.job_store import (
+    claiming,
+    lifecycle,
+    querying,
+    storage,
+    strategies,
+    updates,
+    upkeep,
+)
+from headrace.testing.conformance.job_store.suite import suite
+
+__all__ = [
+    "claiming",
+    "lifecycle",
+    "querying",
+    "storage",
+    "strategies",
+    "suite",
+    "updates",
+    "upkeep",
+]
