@@ -15,14 +15,14 @@ async def main() -> None:
         plan = await jobs.cancel(tags=["campaign=spring"], dry_run=True)
         print("would change:", len(plan.jobs))
         report = await jobs.cancel(tags=["campaign=spring"], reason="the campaign is off")
-        print("now:", sorted(job.state for job in report.jobs))
+        print("now:", ", ".join(sorted(job.state for job in report.jobs)))
 
         # The worker learns of it from its heartbeat, stops its work, and says so.
         assert export.lease is not None
         beat = await jobs.heartbeat([export.lease])
         print("the heartbeat says:", beat.extended["export"].state)
         after = await jobs.acknowledge_cancel("export", export.token, was_executing=True)
-        print("export:", after.job.state, "- freed:", dict(after.freed))
+        print(f"export: {after.job.state}, freed: {dict(after.freed)}")
 
 
 asyncio.run(main())

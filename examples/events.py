@@ -10,12 +10,14 @@ async def main() -> None:
         await jobs.submit(JobSpec(id="a", type="demo"))
         (job,) = await jobs.claim("worker-1")
         seen = await jobs.events()
-        print("so far:", [f"{event.job_id} {event.kind}" for event in seen])
+        print("so far:", ", ".join(f"{event.job_id} {event.kind}" for event in seen))
 
         # A reader that resumes from its cursor misses nothing and sees nothing twice.
         await jobs.complete(job.id, job.token, result=42)
         for event in await jobs.events(after=seen[-1].cursor):
-            print(f"new: {event.job_id} {event.before} -> {event.after}, {event.result_bytes} bytes")
+            print(
+                f"new: {event.job_id} {event.before} -> {event.after},", event.result_bytes, "bytes"
+            )
 
         # Live: follow waits for what is yet to come.
         async def submit_later() -> None:

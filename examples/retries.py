@@ -8,9 +8,11 @@ from headrace.retry import Exponential
 
 async def attempt(jobs: JobManager, error: Exception | None = None) -> Job:
     """Claim the next job, waiting until its backoff is over, and end the attempt."""
-    while not (claimed := await jobs.claim("worker-1")):
+    claimed: tuple[Job, ...] = ()
+    while not claimed:
+        claimed = await jobs.claim("worker-1")
         await asyncio.sleep(0.01)
-    job = claimed[0]
+    (job,) = claimed
     if error is None:
         return (await jobs.complete(job.id, job.token)).job
     return (await jobs.fail(job.id, job.token, error)).job
@@ -22,8 +24,8 @@ async def main() -> None:
         await jobs.submit(JobSpec(type="fetch"))
         for error in (TemporaryError("timeout"), TemporaryError("busy", retry_after=0.02), None):
             job = await attempt(jobs, error)
-            wait = (job.run_at - job.updated_at).total_seconds() if error else 0
-            print(f"fetch, attempt {job.attempt}: {job.state}", f"({wait} s)" if wait else "")
+            wait = f" ({(job.run_at - job.updated_at).total_seconds()} s)" if error else ""
+            print(f"fetch, attempt {job.attempt}: {job.state}{wait}")
 
         await jobs.submit(JobSpec(type="charge"))
         job = await attempt(jobs, PermanentError("card declined", code="declined"))

@@ -414,7 +414,7 @@ def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str,
         fields |= {"token": None, "lease_until": None}
     if target in TERMINAL and not _stays_ended(job.state, target):
         fields["finalized_at"] = now
-    if target in (State.CANCELLED, State.ABANDONED):
+    if target in (State.CANCELLED, State.ABANDONED) and not _has_reason(job):
         fields["failure"] = Failure("cancelled", Category.CANCELLED)
     fields |= _effects_of_verb(job, command, target, now)
     if command.failure is not None:
@@ -422,6 +422,15 @@ def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str,
     if command.result_json is not None:
         fields["result_json"] = command.result_json
     return fields
+
+
+def _has_reason(job: Job) -> bool:
+    """Was the worker asked to stop, and told why? Then that stays the reason."""
+    return (
+        job.state is State.CANCELLING
+        and job.failure is not None
+        and job.failure.category is Category.CANCELLED
+    )
 
 
 def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -> dict[str, Any]:

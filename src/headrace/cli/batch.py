@@ -63,16 +63,10 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     specs: list[JobSpec]
     lines: list[int]
 
-    def locate(self, error: HeadraceError) -> HeadraceError:
-        """The same error, told by its line where one job is to blame."""
-        index = error.index if isinstance(error, InvalidBatch) else None
-        if index is None and len(self.specs) == 1:
-            index = 0
-        if index is None:
-            return error
-        cause = error.cause if isinstance(error, InvalidBatch) else error
-        message = f"{self.name} line {self.lines[index]}: {cause.message}"
-        return InvalidBatch(message, index=index, cause=cause)
+    def located(self, error: HeadraceError, index: int) -> InvalidBatch:
+        """The same error, with the line of the job that is to blame."""
+        message = f"{self.name} line {self.lines[index]}: {error.message}"
+        return InvalidBatch(message, index=index, cause=error)
 
 
 def read_batch(path: str) -> Batch:

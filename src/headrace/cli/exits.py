@@ -83,8 +83,12 @@ def print_failure(failure: Failure, *, as_json: bool) -> None:
 
 def one_line(text: str) -> str:
     """The text without line breaks, and with nothing that a terminal would obey."""
-    flat = " ".join(text.split())
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in flat)
+    return visible(" ".join(text.split()))
+
+
+def visible(text: str) -> str:
+    """Control characters spelled out: what a job says must not steer the reader's terminal."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _usage_line(error: click.ClickException) -> str:

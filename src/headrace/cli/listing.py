@@ -29,7 +29,7 @@ COLUMNS = (
     Column(name="due or ended", rank=5),
     Column(name="tenant", rank=8, usual=DEFAULT_TENANT),
     Column(name="tags", rank=7, cut=True, usual=""),
-    Column(name="error", rank=1, cut=True, usual=""),
+    Column(name="last error", rank=1, cut=True, usual=""),
 )
 
 

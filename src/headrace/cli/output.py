@@ -64,10 +64,10 @@ class Output:
 
     def fields(self, pairs: Sequence[tuple[str, Text | str | None]]) -> None:
         """Names and values below each other; what has no value is left out."""
-        width = max(len(name) for name, _ in pairs)
-        for name, value in pairs:
-            if value is not None:
-                self.text((f"{name:<{width}}  ", "dim"), value)
+        shown = [(name, value) for name, value in pairs if value is not None]
+        width = max(len(name) for name, _ in shown)
+        for name, value in shown:
+            self.text((f"{name:<{width}}  ", "dim"), value)
 
 
 def state_text(state: State) -> Text:

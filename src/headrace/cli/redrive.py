@@ -110,7 +110,7 @@ def _print(session: Session, submitted: Submitted) -> None:
     existing = len(submitted.jobs) - created
     session.out.text(
         f"{count(created)} redriven",
-        f"; {existing} had been redriven before and have not ended" if existing else "",
+        f"; redriven before, and not ended yet: {existing}" if existing else "",
     )
     for job in submitted.jobs[:LISTED_MAX]:
         session.out.text("  ", job.previous_id or "", " -> ", id_text(job.id))

@@ -14,9 +14,12 @@ from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.settings import Settings
 from headrace.connect import connect
+from headrace.errors import StoreUnavailable
 from headrace.manager import JobManager
 
 P = ParamSpec("P")
+
+_ALLOW = "allow it to be created"
 
 
 class Session:
@@ -48,8 +51,7 @@ def in_session(
                 check(*args, **kwargs)
 
             async def within() -> Exit:
-                jobs = await connect(settings.url, tenant=settings.tenant, create=create)
-                async with jobs:
+                async with await _open(settings, create=create) as jobs:
                     session = Session(settings, jobs, Output(as_json=settings.json))
                     return await function(session, *args, **kwargs)
 
@@ -58,6 +60,15 @@ def in_session(
         return run
 
     return decorate
+
+
+async def _open(settings: Settings, *, create: bool) -> JobManager:
+    try:
+        return await connect(settings.url, tenant=settings.tenant, create=create)
+    except StoreUnavailable as error:
+        # The store speaks to programs; at a shell, allowing it to be created is another command.
+        told = error.message.replace(_ALLOW, "create it with headrace submit or headrace migrate")
+        raise StoreUnavailable(told) from error
 
 
 def current_settings() -> Settings:

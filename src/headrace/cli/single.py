@@ -11,7 +11,7 @@ import msgspec
 from rich.text import Text
 
 from headrace.cli import duration
-from headrace.cli.exits import Exit, one_line
+from headrace.cli.exits import Exit, one_line, visible
 from headrace.cli.output import id_text, state_text
 from headrace.cli.records import (
     DependencyRecord,
@@ -78,7 +78,7 @@ async def show(session: Session, id: str) -> Exit:
             ("started", _when(job.started_at, now)),
             ("lease until", _when(job.lease_until, now)),
             ("ended", _when(job.finalized_at, now)),
-            ("error", _failure(job)),
+            ("last error", _failure(job)),
             ("key", job.key),
             ("redrive of", job.previous_id),
             ("spawned by", job.parent_id),
@@ -164,4 +164,4 @@ def _neighbours(records: tuple[DependencyRecord, ...]) -> str | None:
 
 
 def _json(encoded: bytes | None) -> str | None:
-    return None if encoded is None else encoded.decode()
+    return None if encoded is None else visible(encoded.decode())

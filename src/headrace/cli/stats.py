@@ -18,6 +18,8 @@ from headrace.model import CLAIMABLE, DEFAULT_TENANT, State
 from headrace.stores.base import Pause
 
 _ANY_TENANT = "*"
+_RANKS = {State.CANCELLING: 5, State.ABANDONED: 4, State.CANCELLED: 3, State.BLOCKED: 2}
+"""What goes first on a narrow terminal; the totals still count it."""
 
 
 class QueueRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,7 +107,7 @@ def _print(session: Session, counted: Stats, rows: list[QueueRecord]) -> None:
         Column(name="tenant", usual=DEFAULT_TENANT, rank=1),
         Column(name="ready", right=True),
         Column(name="delayed", right=True),
-        *(Column(name=state.value, right=True) for state in shown),
+        *(Column(name=state.value, right=True, rank=_RANKS.get(state, 0)) for state in shown),
         Column(name="total", right=True),
     ]
     cells: list[list[Text | str]] = [

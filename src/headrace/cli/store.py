@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import platform
+from typing import Protocol, runtime_checkable
 
-import click
 import msgspec
 
 import headrace
@@ -14,11 +14,20 @@ from headrace.cli.output import Output
 from headrace.cli.session import current_settings
 from headrace.cli.settings import Settings, command
 from headrace.connect import connect
+from headrace.errors import SchemaTooOld, StoreUnavailable
+from headrace.manager import JobManager
 
 
 class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     python: str
+
+
+@runtime_checkable
+class HasSchema(Protocol):
+    """A store whose data has a version."""
+
+    async def schema_version(self) -> int: ...
 
 
 class MigratedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +63,29 @@ def migrate() -> Exit:
 
 
 async def _migrate(settings: Settings) -> MigratedRecord:
-    raise NotImplementedError
+    before = await _version_before(settings.url)
+    async with await connect(settings.url, migrate=True) as jobs:
+        after = await _version_of(jobs)
+    return MigratedRecord(
+        url=settings.url, from_version=None if after is None else before, to_version=after
+    )
+
+
+async def _version_before(url: str) -> int | None:
+    """The schema's version as it is now; 0 where there is no store yet."""
+    try:
+        async with await connect(url, create=False) as jobs:
+            return await _version_of(jobs)
+    except SchemaTooOld as error:
+        return error.version
+    except StoreUnavailable:
+        return 0  # it is missing, or the migration will say what else is wrong
+
+
+async def _version_of(jobs: JobManager) -> int | None:
+    """None: a store that keeps nothing has no schema."""
+    store = jobs.store
+    return await store.schema_version() if isinstance(store, HasSchema) else None
 
 
 @command("version", examples=("headrace version", "headrace version --json"))

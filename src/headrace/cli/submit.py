@@ -17,7 +17,7 @@ from headrace.cli.records import JobRecord, job_fields
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.cli.values import ATTEMPTS, MOMENT, PAYLOAD, PRIORITY, SECONDS
-from headrace.errors import HeadraceError
+from headrace.errors import DependencyNotFound, HeadraceError, InvalidBatch, JobNotFound
 from headrace.manager import Submitted
 from headrace.model import DEFAULT_QUEUE, Dependency, DependencyKind, Priority
 from headrace.spec import JobSpec
@@ -105,7 +105,10 @@ def _refuse_job_options() -> None:
 @click.option("--at", type=MOMENT, metavar="TIME", help="Not before this time (ISO 8601, zone).")
 @click.option("--after", multiple=True, metavar="ID", help="Wait until this job completes.")
 @click.option(
-    "--after-any", multiple=True, metavar="ID", help="Wait until any of these jobs completes."
+    "--after-any",
+    multiple=True,
+    metavar="ID",
+    help="Wait until any of these jobs has ended, however it ended.",
 )
 @click.option(
     "--max-attempts",
@@ -178,8 +181,29 @@ async def _submit_batch(session: Session, batch: Batch) -> Submitted:
     with storing(len(batch.specs)):
         try:
             return await session.jobs.submit_many(batch.specs)
+        except DependencyNotFound as error:
+            index = await _first_orphan(session, batch)
+            raise error if index is None else batch.located(error, index) from error
+        except InvalidBatch as error:
+            raise batch.located(error.cause, error.index) from error
         except HeadraceError as error:
-            raise batch.locate(error) from error
+            if len(batch.specs) > 1:
+                raise
+            raise batch.located(error, 0) from error
+
+
+async def _first_orphan(session: Session, batch: Batch) -> int | None:
+    """The first job of the batch that names a job which is neither of the batch nor stored."""
+    own = {spec.id for spec in batch.specs}
+    for index, spec in enumerate(batch.specs):
+        for need in spec.after:
+            job_id = need.job_id if isinstance(need, Dependency) else need
+            try:
+                if job_id not in own:
+                    await session.jobs.get(job_id)
+            except JobNotFound:
+                return index
+    return None
 
 
 def _dependencies(after: Sequence[str], after_any: Sequence[str]) -> list[Dependency]:

@@ -65,7 +65,7 @@ class JobManager:
             store,
             clock,
             policies or Policies(),
-            tenant,
+            None if tenant is None else validation.check_name(tenant, "tenant"),
             dice or random.Random(),  # noqa: S311 - jitter, not secrets
         )
         self._claims = leases.Claims(self._context)
@@ -99,7 +99,7 @@ class JobManager:
             )
         scoped = self._scoped.get(tenant)
         if scoped is None:
-            scoped = self._scoped[validation.check_name(tenant, "tenant")] = JobManager(
+            scoped = self._scoped[tenant] = JobManager(
                 self.store,
                 clock=self.clock,
                 policies=self.policies,

@@ -7,6 +7,7 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
+from headrace.codec import PAYLOAD_BYTES_DEFAULT
 from headrace.contracts.job_store import Job, JobStatus, JobStore
 from headrace.testing.conformance.job_store.factories import (
     WORKER,
@@ -97,7 +98,7 @@ async def _(env: Env) -> None:
         (Job(id=nothing), "INVALID_ID"),
         (Job(name=""), "INVALID_NAME"),
         (Job(payload=object()), "INVALID_PAYLOAD"),
-        (Job(payload="x" * 1_000_001), "PAYLOAD_TOO_LARGE"),
+        (Job(payload="x" * PAYLOAD_BYTES_DEFAULT), "PAYLOAD_TOO_LARGE"),
         (Job(max_retries=-1), "INVALID_LIMIT"),
         (Job(retry_delay_until=naive), "INVALID_TIME"),
         (Job(status=JobStatus.SCHEDULED), "INVALID_JOB"),

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from headrace.cli.app import EXAMPLES, headrace
+from headrace.cli.settings import Command
+from tests.cli.shell import Shell
+
+COMMANDS = (
+    "submit",
+    "show",
+    "list",
+    "stats",
+    "explain",
+    "events",
+    "cancel",
+    "redrive",
+    "delete",
+    "cleanup",
+    "pause",
+    "resume",
+    "migrate",
+    "version",
+)
+
+
+def test_the_root_help_names_every_command_the_default_store_and_the_variable(shell: Shell) -> None:
+    answer = shell.bare("--help")
+    assert answer.code == 0
+    for name in COMMANDS:
+        assert f"\n  {name} " in answer.out
+    assert "sqlite:///headrace.db" in answer.out
+    assert "HEADRACE_URL" in answer.out
+    assert "Examples:" in answer.out
+    assert shell.bare().out == answer.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_with_an_example_and_the_shared_options(
+    shell: Shell, name: str
+) -> None:
+    answer = shell.bare(name, "--help")
+    assert answer.code == 0
+    assert f"Usage: headrace {name}" in answer.out
+    assert "Example" in answer.out
+    assert f"  headrace {name}" in answer.out
+    for option in ("--url", "--tenant", "--json"):
+        assert option in answer.out
+
+
+def _examples() -> list[str]:
+    found = list(EXAMPLES)
+    for command in headrace.commands.values():
+        assert isinstance(command, Command)
+        found += command.examples
+    return found
+
+
+@pytest.mark.parametrize("example", _examples())
+def test_each_example_is_a_command_line_that_parses(
+    shell: Shell, tmp_path: Path, example: str
+) -> None:
+    (tmp_path / "jobs.jsonl").write_text('{"type": "a"}\n')
+    program, *words = shlex.split(example)
+    assert program == "headrace"
+    with headrace.make_context("headrace", words) as root:
+        name, command, rest = headrace.resolve_command(root, [*root._protected_args, *root.args])
+        assert command is not None
+        assert isinstance(command.make_context(name, rest, parent=root), click.Context)

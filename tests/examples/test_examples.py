@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+EXPECTED = {
+    "readme.py": "Hello, Ada!\n",
+    "dependencies.py": """\
+it waits for 3 of 3 jobs: transform-users (blocked), transform-orders (blocked), \
+transform-prices (blocked)
+together: extract
+together: transform-users, transform-orders, transform-prices
+together: load
+check is dead
+""",
+    "retries.py": """\
+fetch, attempt 1: retrying (0.05 s)
+fetch, attempt 2: retrying (0.02 s)
+fetch, attempt 3: completed
+charge, attempt 1: failed
+import, attempt 3: dead (bad feed)
+redriven: True completed
+""",
+    "events.py": """\
+so far: a enqueued, a leased
+new: a running -> completed, 2 bytes
+live: b enqueued
+live: c enqueued
+""",
+    "cancel.py": """\
+would change: 4
+now: cancelled, cancelled, cancelled, cancelling
+the heartbeat says: cancelling
+export: cancelled, freed: {'worker-1': 1}
+""",
+}
+
+
+def _run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """In a folder of its own, with warnings as errors, as the tests themselves are run."""
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "COLUMNS")
+    }
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / name)],
+        cwd=folder,
+        env={**environment, "TMPDIR": str(folder), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=100,
+        check=False,
+    )
+
+
+def test_every_example_is_tested() -> None:
+    names = {path.name for path in EXAMPLES.glob("*.py")}
+    assert names == {*EXPECTED, "demo.py"}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_example_prints_what_it_should(name: str, tmp_path: Path) -> None:
+    done = _run(name, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == EXPECTED[name]
+
+
+def test_the_readme_shows_the_example_as_it_is() -> None:
+    readme = (EXAMPLES.parent / "README.md").read_text("utf-8")
+    shown = readme.split("```python\n")[1].split("```")[0]
+    assert (EXAMPLES / "readme.py").read_text("utf-8").endswith(shown)
+
+
+def test_the_readme_example_runs_again_on_its_own_file(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert _run("readme.py", tmp_path).stdout == EXPECTED["readme.py"]
+    assert (tmp_path / "jobs.db").exists()
+
+
+def test_the_demo_shows_what_it_says_and_leaves_its_file(tmp_path: Path) -> None:
+    done = _run("demo.py", tmp_path)
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    out = done.stdout
+    assert "\x1b" not in out
+    # Paths and urls are left whole; everything else fits in 100 columns.
+    assert all(len(line) <= 100 for line in out.splitlines() if "/" not in line)
+    for heading in (
+        "What happened, by type",
+        "Dead letters, failures, cancellations",
+        "The pipeline",
+        "The worker that crashed",
+        "Why is yearly-report not running?",
+        "The log holds",
+        "Checked",
+        "Look for yourself",
+    ):
+        assert f"\n{heading}" in out
+    assert out.count("answered 503") == 3
+    assert "the lease lapsed" in out
+    assert "refused: " in out
+    assert out.count("\n  yes ") == 7
+    assert "NO" not in out
+    (path,) = tmp_path.glob("headrace-demo-*/jobs.db")
+    stats = subprocess.run(
+        [sys.executable, "-m", "headrace.cli", "stats", "--url", f"sqlite:///{path}"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert stats.stdout.splitlines()[-1].split() == ["all", "0", "1", "373", "1", "3", "2", "380"]
