@@ -10,6 +10,7 @@ import click
 
 from headrace.cli.cancel import cancel
 from headrace.cli.delete import cleanup, delete
+from headrace.cli.doctor import doctor
 from headrace.cli.events import events
 from headrace.cli.exits import PROGRAM, Ended, Exit, failure_of, print_failure
 from headrace.cli.listing import list_jobs
@@ -72,6 +73,7 @@ for _command in (
     cleanup,
     pause,
     resume,
+    doctor,
     migrate,
     version,
 ):

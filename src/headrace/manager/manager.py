@@ -14,6 +14,7 @@ from headrace.clock import Clock
 from headrace.errors import HeadraceError, InvalidInput, TemporaryError
 from headrace.manager import (
     cancellation,
+    diagnosis,
     explanation,
     leases,
     queries,
@@ -29,7 +30,16 @@ from headrace.manager.settlement import Outcome
 from headrace.model import Category, Event, Failure, Job, Lease, State
 from headrace.policy import CancelMode, Policies
 from headrace.spec import JobSpec
-from headrace.stores.base import Capabilities, EventQuery, Fence, JobStore, Pause, Query, WorkerSeen
+from headrace.stores.base import (
+    Capabilities,
+    EventQuery,
+    Fence,
+    Finding,
+    JobStore,
+    Pause,
+    Query,
+    WorkerSeen,
+)
 
 MAINTENANCE_LIMIT = 10_000
 Tags = Iterable[str] | Mapping[str, Any]
@@ -385,6 +395,10 @@ class JobManager:
         """Workers that asked for jobs since then."""
         seen = await self.store.workers(validation.check_time(since, "since"))
         return tuple(worker for worker in seen if self.tenant in (None, worker.tenant))
+
+    async def diagnose(self) -> tuple[Finding, ...]:
+        """The health of the store, and whether its jobs are looked after."""
+        return await diagnosis.diagnose(self._context)
 
     # --- queues ----------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ raises has changed nothing. Only `StoreError` and its children are raised.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
@@ -211,6 +212,22 @@ class WorkerSeen(msgspec.Struct, frozen=True, kw_only=True):
     tags: Sequence[str] = ()
 
 
+class Health(enum.StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One line of a diagnosis."""
+
+    health: Health
+    what: str
+    value: str
+    advice: str | None = None
+    """What to do about it; None when all is well."""
+
+
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
     """A cursor; "" is the beginning of what the log holds."""
@@ -231,6 +248,10 @@ class JobStore(Protocol):
 
     async def now(self) -> datetime:
         """The store's own clock."""
+        ...
+
+    async def diagnose(self) -> Sequence[Finding]:
+        """What this store knows of its own health: versions, durability settings, bloat."""
         ...
 
     # writing

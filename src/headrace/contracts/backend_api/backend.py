@@ -57,6 +57,11 @@ class Backend:
         with translated():
             return cls(await connect(url, policies=BACKEND_API, clock=clock))
 
+    @property
+    def manager(self) -> JobManager:
+        """What this stands on; another adapter on the same manager sees the same jobs."""
+        return self._manager
+
     @translating
     async def close(self) -> None:
         """Give everything back; every later call raises. Closing twice is fine."""
@@ -84,7 +89,7 @@ class Backend:
     # --- job assignment --------------------------------------------------------------------------
 
     @translating
-    async def dequeue_jobs(self, assignee_id: str, tags: Tags, limit: int) -> list[Job]:
+    async def dequeue_jobs(self, assignee_id: str, tags: Tags = (), limit: int = 1) -> list[Job]:
         """Assign up to `limit` eligible jobs that have all the tags, oldest first, in one step."""
         return [job_of(job) for job in await self._claim(assignee_id, tags, limit)]
 

@@ -45,9 +45,9 @@ class Queue(Backend):
     what other processes free or submit arrives with the store's event log.
     """
 
-    def __init__(self, manager: JobManager) -> None:
-        super().__init__(manager)
-        self._subscriptions = Subscriptions(manager)
+    def __init__(self, below: Backend | JobManager) -> None:
+        super().__init__(below.manager if isinstance(below, Backend) else below)
+        self._subscriptions = Subscriptions(self.manager)
 
     @translating
     async def close(self) -> None:
@@ -55,7 +55,7 @@ class Queue(Backend):
         await self._subscriptions.close()
         await super().close()
 
-    def stream_jobs(self, assignee_id: str, tags: Tags, max_assigned: int) -> JobStream:
+    def stream_jobs(self, assignee_id: str, tags: Tags = (), max_assigned: int = 1) -> JobStream:
         """Subscribe a worker: jobs that have all the tags, one at a time, as they are assigned to it.
 
         At most `max_assigned` jobs of this subscription are assigned at once, those waiting to be handed
@@ -69,7 +69,7 @@ class Queue(Backend):
         async def claim(limit: int) -> Sequence[model.Job]:
             return await self._claim(worker, wanted, limit)
 
-        return JobStream(self._subscriptions, Subscription(self._manager, claim, max_assigned))
+        return JobStream(self._subscriptions, Subscription(self.manager, claim, max_assigned))
 
     # --- batches ---------------------------------------------------------------------------------
 

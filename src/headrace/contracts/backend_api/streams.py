@@ -22,6 +22,8 @@ from headrace.model import CLAIMABLE, LEASED, State
 from headrace.model import Job as StoredJob
 
 EVENTS_PER_READ = 1000
+PAUSE_SECONDS = 0.05
+"""After a hint that brought no event: whatever a store hints at, a stream does not spin."""
 
 Claim = Callable[[int], Awaitable[Sequence[StoredJob]]]
 
@@ -63,7 +65,9 @@ class Subscription:
         """Removing a job from the undelivered and handing it over is one step: no await between."""
         while not self._ended:
             if self._undelivered:
-                return job_of(self._undelivered.pop(next(iter(self._undelivered))))
+                job = job_of(next(iter(self._undelivered.values())))
+                del self._undelivered[job.id]
+                return job
             self._news.clear()
             await self._news.wait()
         if self._error is not None:
@@ -155,8 +159,8 @@ class Subscriptions:
         """End every stream; when this returns, nothing undelivered is assigned."""
         for subscription in self._running:
             subscription.end()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
-        self._stop_watching()
+        ending = [*self._running.values(), *([] if self._watch is None else [self._watch])]
+        await asyncio.gather(*ending, return_exceptions=True)
 
     async def _run(self, subscription: Subscription, watching: asyncio.Future[None] | None) -> None:
         try:
@@ -196,7 +200,10 @@ class Subscriptions:
         # A poll that finds nothing looks too: a hint may be lost, and jobs of others fall due.
         if not events or any(event.after in CLAIMABLE for event in events):
             self.look()
-        return events[-1].cursor if events else cursor
+        if not events:
+            await asyncio.sleep(PAUSE_SECONDS)
+            return cursor
+        return events[-1].cursor
 
 
 class JobStream:

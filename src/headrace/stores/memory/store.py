@@ -24,6 +24,8 @@ from headrace.stores.base import (
     EventQuery,
     Extended,
     Fence,
+    Finding,
+    Health,
     Inserted,
     Insertion,
     KeyHold,
@@ -67,6 +69,14 @@ class MemoryStore:
     async def now(self) -> datetime:
         self._check_open()
         return datetime.now(UTC)
+
+    async def diagnose(self) -> Sequence[Finding]:
+        self._check_open()
+        return [
+            Finding(
+                Health.WARNING, "durability", "none", "memory: is for tests; use a file or a server"
+            )
+        ]
 
     # --- writing ---------------------------------------------------------------------------------
 

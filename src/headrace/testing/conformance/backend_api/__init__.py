@@ -2,7 +2,10 @@
 
 from headrace.testing.conformance.backend_api import (
     assignment,
+    batches,
     cancellation,
+    capacity,
+    endings,
     errors,
     invariants,
     lifecycle,
@@ -17,7 +20,10 @@ from headrace.testing.conformance.backend_api.suite import suite
 
 __all__ = [
     "assignment",
+    "batches",
     "cancellation",
+    "capacity",
+    "endings",
     "errors",
     "invariants",
     "lifecycle",

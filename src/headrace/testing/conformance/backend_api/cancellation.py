@@ -235,6 +235,17 @@ async def acknowledge_preserves(env: Env) -> None:
     assert (after.assignee_id, after.assigned_at) == (worker_of("a"), before.assigned_at)
 
 
+@suite.case("AcknowledgeCancellation: Postconditions", "the error message stays as it is")
+async def acknowledge_keeps_message(env: Env) -> None:
+    backend: Backend = await env.open(Backend)
+    for was_executing in (True, False):
+        job_id = f"job-{was_executing}"
+        await put(backend, job_id, S.RUNNING)
+        await backend.update_job_status(job_id, S.CANCELLING, None, "not needed any more")
+        await backend.acknowledge_cancellation(job_id, was_executing)
+        assert (await backend.get_job(job_id)).error_message == "not needed any more"
+
+
 @suite.case(
     "AcknowledgeCancellation: Observable Effects", "the worker does not hold the job any more"
 )

@@ -1,0 +1,98 @@
+"""The health of a store: what it says of itself, and whether its jobs are looked after."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+
+from headrace.manager.context import Context
+from headrace.manager.explanation import PRESENT_SECONDS
+from headrace.manager.queries import stats
+from headrace.model import State
+from headrace.stores.base import Finding, Health
+
+LOOK_MAX = 1000
+"""Leftovers are counted up to this: past it the number says no more."""
+CLOCK_OFFSET_SECONDS_MAX = 5.0
+
+
+async def diagnose(context: Context) -> tuple[Finding, ...]:
+    """Every finding, the store's own first."""
+    return (
+        *await context.store.diagnose(),
+        await _clock(context),
+        *await _jobs(context),
+        *await _leftovers(context),
+        *[
+            Finding(
+                Health.WARNING,
+                f"queue {pause.queue}",
+                f"paused since {pause.since.isoformat()}",
+                f"headrace resume {pause.queue}",
+            )
+            for pause in await context.store.pauses()
+            if context.tenant is None or pause.tenant in (None, context.tenant)
+        ],
+    )
+
+
+async def _clock(context: Context) -> Finding:
+    start = time.monotonic()
+    store_time = await context.store.now()
+    half_trip = timedelta(seconds=(time.monotonic() - start) / 2)
+    seconds = (store_time + half_trip - datetime.now(UTC)).total_seconds()
+    far = abs(seconds) > CLOCK_OFFSET_SECONDS_MAX
+    return Finding(
+        Health.WARNING if far else Health.OK,
+        "clock",
+        f"the store's is {seconds:+.3f} s from this host's",
+        "leases follow the store's clock and are safe; set this host's clock all the same"
+        if far
+        else None,
+    )
+
+
+async def _jobs(context: Context) -> list[Finding]:
+    counted = await stats(context, queues=None, tags=())
+    since = context.now() - timedelta(seconds=PRESENT_SECONDS)
+    workers = len(await context.store.workers(since))
+    unattended = counted.ready > 0 and workers == 0
+    dead = counted.states[State.DEAD]
+    return [
+        Finding(
+            Health.WARNING if unattended else Health.OK,
+            "backlog",
+            f"{counted.ready} ready, {counted.delayed} delayed, {counted.states[State.BLOCKED]} blocked",
+            f"no worker has asked for jobs in the last {PRESENT_SECONDS:.0f} seconds: start one"
+            if unattended
+            else None,
+        ),
+        Finding(Health.OK, "workers", f"{workers} seen in the last {PRESENT_SECONDS:.0f} seconds"),
+        Finding(
+            Health.WARNING if dead else Health.OK,
+            "dead letters",
+            str(dead),
+            "headrace list --state dead; headrace redrive" if dead else None,
+        ),
+    ]
+
+
+async def _leftovers(context: Context) -> list[Finding]:
+    """What maintenance would take care of, if it ran."""
+    now = context.now()
+    lapsed = len(await context.store.lapsed(now, LOOK_MAX, tenant=context.tenant))
+    outlived = len(await context.store.outlived(now, LOOK_MAX, tenant=context.tenant))
+    unseen = len(await context.store.unseen(LOOK_MAX))
+    return [
+        Finding(
+            Health.WARNING if count else Health.OK,
+            what,
+            f"{count} or more" if count == LOOK_MAX else str(count),
+            "maintenance takes them back: is a worker running?" if count else None,
+        )
+        for what, count in (
+            ("expired leases", lapsed),
+            ("outlived jobs", outlived),
+            ("dependencies to sweep", unseen),
+        )
+    ]
