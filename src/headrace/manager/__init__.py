@@ -1,7 +1,7 @@
 """The manager: policy over any store. `JobManager` is the whole of it to the outside."""
 
 from headrace.manager.cancellation import Cancelled
-from headrace.manager.changes import Changed, Settled
+from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Reason, Why
 from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager, Maintained
@@ -27,6 +27,7 @@ __all__ = [
     "Heartbeats",
     "JobManager",
     "Maintained",
+    "Order",
     "Outcome",
     "Page",
     "Reason",

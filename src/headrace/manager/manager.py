@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Self
 
@@ -11,7 +11,8 @@ import msgspec
 
 from headrace import lifecycle, validation
 from headrace.clock import Clock
-from headrace.errors import HeadraceError, InvalidInput, TemporaryError
+from headrace.errors import HeadraceError, InvalidInput, JobNotFound, TemporaryError
+from headrace.lifecycle import Command
 from headrace.manager import (
     cancellation,
     diagnosis,
@@ -23,7 +24,7 @@ from headrace.manager import (
     settlement,
     submission,
 )
-from headrace.manager.changes import Changed, Order, Settled, change_one
+from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
 from headrace.manager.context import Context
 from headrace.manager.selection import selection
 from headrace.manager.settlement import Outcome
@@ -280,9 +281,18 @@ class JobManager:
     async def abandon(self, job_id: str, message: str = "abandoned") -> Changed:
         """Give up on ever knowing how it ended."""
         command = lifecycle.Abandon(failure=Failure(message, Category.CANCELLED))
-        return await change_one(
-            self._context, Order(validation.check_id(job_id), lambda _: command)
-        )
+        return await self.change(job_id, lambda _: command)
+
+    async def change(self, job_id: str, decide: Callable[[Job], Command]) -> Changed:
+        """Carry out a lifecycle command that has no verb of its own here, chosen with the job at hand.
+
+        Nothing checks the token for the caller: a fenced command carries it.
+        """
+        return await change_one(self._context, Order(validation.check_id(job_id), decide))
+
+    async def change_many(self, orders: Sequence[Order]) -> Settled:
+        """The same for many jobs in one step; each stands or is refused alone."""
+        return await change_each(self._context, orders)
 
     async def expire_worker(self, worker: str) -> Changed:
         """The worker is gone: what it holds is lost (claimable again) or abandoned, in one step."""
@@ -346,6 +356,14 @@ class JobManager:
     async def get(self, job_id: str) -> Job:
         """The job as it is now, or JobNotFound."""
         return await self._context.read_one(validation.check_id(job_id))
+
+    async def get_many(self, job_ids: Sequence[str]) -> tuple[Job, ...]:
+        """The jobs in the order asked for, or JobNotFound for the first that is not there."""
+        found = await self._context.read(validation.check_ids(job_ids))
+        for job_id in job_ids:
+            if job_id not in found:
+                raise JobNotFound(job_id)
+        return tuple(found[job_id] for job_id in job_ids)
 
     async def find(
         self,

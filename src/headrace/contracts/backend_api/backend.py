@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
@@ -22,9 +21,7 @@ from headrace.contracts.backend_api.errors import (
 from headrace.contracts.backend_api.submission import spec_of, specs_of
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus, job_of, stats_of
 from headrace.errors import DuplicateJob, InvalidBatch
-from headrace.manager import JobManager
-from headrace.manager.changes import Changed, Order, change_one
-from headrace.manager.context import Context
+from headrace.manager import Changed, JobManager
 from headrace.manager.leases import CLAIM_LIMIT_MAX
 from headrace.model import State
 from headrace.policy import BACKEND_API
@@ -43,13 +40,6 @@ class Backend:
 
     def __init__(self, manager: JobManager) -> None:
         self._manager = manager
-        self._context = Context(
-            manager.store,
-            manager.clock,
-            manager.policies,
-            manager.tenant,
-            random.Random(),  # noqa: S311 - jitter, and this policy has none
-        )
 
     @classmethod
     async def open(cls, url: str, clock: Clock | None = None) -> Self:
@@ -78,13 +68,13 @@ class Backend:
     @translating
     async def enqueue_job(self, job: Job) -> str:
         """Store a new job; its id. It is eligible at once."""
-        (job_id,) = await self._submit([spec_of(job, self._context.now())])
+        (job_id,) = await self._submit([spec_of(job, self._manager.clock.now())])
         return job_id
 
     @translating
     async def enqueue_jobs(self, jobs: Sequence[Job]) -> list[str]:
         """Store all or none; the ids in order. The error names the job by `index` and `job_id`."""
-        return await self._submit(specs_of(jobs, self._context.now()))
+        return await self._submit(specs_of(jobs, self._manager.clock.now()))
 
     # --- job assignment --------------------------------------------------------------------------
 
@@ -209,7 +199,7 @@ class Backend:
         )
 
     async def _change(self, job_id: str, decide: Decide) -> Changed:
-        changed = await change_one(self._context, Order(validation.check_id(job_id), decide))
+        changed = await self._manager.change(job_id, decide)
         self._observe(changed.jobs)
         return changed
 

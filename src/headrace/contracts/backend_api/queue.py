@@ -20,9 +20,8 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.streams import JobStream, Subscription, Subscriptions
 from headrace.contracts.backend_api.values import Job, job_of
-from headrace.errors import HeadraceError, JobNotFound
-from headrace.manager import JobManager
-from headrace.manager.changes import Order, change_each
+from headrace.errors import HeadraceError
+from headrace.manager import JobManager, Order
 from headrace.manager.leases import CLAIM_LIMIT_MAX
 from headrace.model import CLAIMABLE
 
@@ -106,12 +105,7 @@ class Queue(Backend):
     @translating
     async def get_jobs(self, job_ids: Sequence[str]) -> list[Job]:
         """get_job for each id, in order; one that is unknown is an error."""
-        ids = validation.check_ids(job_ids)
-        found = await self._context.read(ids)
-        for job_id in ids:
-            if job_id not in found:
-                raise JobNotFound(job_id)
-        return [job_of(found[job_id]) for job_id in job_ids]
+        return [job_of(job) for job in await self.manager.get_many(job_ids)]
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -133,7 +127,7 @@ class Queue(Backend):
                 orders.append(Order(validation.check_id(job_id), decision(value)))
             except HeadraceError as error:
                 errors[job_id] = translate(error)
-        settled = await change_each(self._context, orders)
+        settled = await self.manager.change_many(orders)
         changed: list[model.Job] = []
         for order, outcome in zip(orders, settled.outcomes, strict=True):
             if isinstance(outcome, HeadraceError):

@@ -5,7 +5,6 @@ Methods here raise; the two facades turn that into results.
 
 from __future__ import annotations
 
-import random
 import uuid
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -23,8 +22,6 @@ from headrace.contracts.job_store.result import ErrorCode, Refused
 from headrace.errors import InvalidInput, JobNotFound
 from headrace.lifecycle import Command
 from headrace.manager import JobManager
-from headrace.manager.changes import Order, change_one
-from headrace.manager.context import Context
 from headrace.model import State
 from headrace.policy import CancelMode, Policies, Policy
 from headrace.spec import JobSpec
@@ -115,15 +112,7 @@ class Records:
 
     async def change(self, job_id: object, decide: Callable[[model.Job], Command]) -> model.Job:
         """Carry out a command that the manager has no verb for."""
-        manager = self.manager
-        context = Context(
-            manager.store,
-            manager.clock,
-            manager.policies,
-            manager.tenant,
-            random.Random(),  # noqa: S311 - never drawn
-        )
-        return self.settled((await change_one(context, Order(check_id(job_id), decide))).job)
+        return self.settled((await self.manager.change(check_id(job_id), decide)).job)
 
     def settled(self, job: model.Job) -> model.Job:
         """Keep the memory of claims in step with a change that was made."""
