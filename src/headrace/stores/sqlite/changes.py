@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from headrace.model import TERMINAL, Change, Edge
 from headrace.stores.sqlite import dependencies, keys, log, tags
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import change_parameters
 from headrace.stores.sqlite.snapshot import Transaction
-from headrace.stores.sqlite.sql import query
 
-_CHANGE = query("job_change")
-_RESULT = query("result_set")
+_CHANGE = Bulk("job_change", few="job_change_one")
+_RESULT = Bulk("result_set")
 
 
 class Writable(NamedTuple):
@@ -37,12 +37,15 @@ def write(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
     for (change, _, _), lane in zip(changes, lanes, strict=True):
         moves.leave(lane, change.before.state, change.before.failures)
         moves.enter(lane, change.after.state, change.after.failures)
-    tx.connection.executemany(
-        _CHANGE,
+    _CHANGE.run(
+        tx.connection,
         [change_parameters(change.after, seq, lease) for change, seq, lease in changes],
     )
     _write_results(tx, changes)
-    log.append(tx, [(change.event, seq) for change, seq, _ in changes])
+    log.append(
+        tx,
+        [(item.change.event, item.seq, lane) for item, lane in zip(changes, lanes, strict=True)],
+    )
     moves.write(tx.connection)
     tagged = [
         (item.change, lane, item.seq)
@@ -61,8 +64,7 @@ def _write_results(tx: Transaction, changes: Sequence[Writable]) -> None:
         if change.after.result_json is not None
         and change.after.result_json is not change.before.result_json
     ]
-    if results:
-        tx.connection.executemany(_RESULT, results)
+    _RESULT.run(tx.connection, results)
 
 
 def _end(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import msgspec
+
 from headrace.model import LEASED, Change
 from headrace.stores.base import Commit, Committed
 from headrace.stores.sqlite import changes, dependencies
@@ -18,15 +20,19 @@ _VERSIONS = query("commit_versions")
 class _Standing(NamedTuple):
     """The part of a stored row that a change is compared with."""
 
+    id: str
     seq: int
     version: int
     lease_until_us: int | None
 
 
+_STANDINGS = msgspec.json.Decoder(list[_Standing])
+
+
 def commit(tx: Transaction, wanted: Commit) -> Committed:
     ids = json_list(change.before.id for change in wanted.changes)
-    rows = tx.connection.execute(_VERSIONS, (ids,)).fetchall()
-    stored = {job_id: _Standing(*standing) for job_id, *standing in rows}
+    (rows,) = tx.connection.execute(_VERSIONS, (ids,)).fetchone()
+    stored = {standing.id: standing for standing in _STANDINGS.decode(rows)}
     writable: list[Writable] = []
     applied: list[bool] = []
     for change in wanted.changes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,8 @@ from headrace.stores.sqlite.sql import json_list_or_none, query
 _COUNT = query("count")
 _DELAYED = query("count_delayed")
 _TAGGED = query("count_tagged")
+
+_CLAIMABLE = (State.PENDING, State.RETRYING, State.LOST)  # as count_delayed.sql lists them
 
 
 def count(
@@ -39,10 +42,7 @@ def count(
 
 
 def _count_lanes(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:
-    delayed = {
-        (tenant, queue, STATE_OF[state]): jobs
-        for tenant, queue, state, jobs in view.connection.execute(_DELAYED, bound)
-    }
+    delayed = _count_delayed(view, bound)
     tallies: list[tuple[str, str, State, int, int]] = []
     for tenant, queue, *sums in view.connection.execute(_COUNT, bound):
         counts, failures = sums[: len(STATES)], sums[len(STATES) :]
@@ -57,11 +57,21 @@ def _count_lanes(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:
             queue=queue,
             state=state,
             jobs=jobs,
-            delayed=delayed.get((tenant, queue, state), 0),
+            delayed=delayed[tenant, queue, state],
             failures=failed,
         )
         for tenant, queue, state, jobs, failed in sorted(tallies)
     ]
+
+
+def _count_delayed(view: Snapshot, bound: dict[str, Any]) -> Counter[tuple[str, str, State]]:
+    """Claimable jobs that are not due yet."""
+    delayed: Counter[tuple[str, str, State]] = Counter()
+    for lane, *counts in view.connection.execute(_DELAYED, bound):
+        key = view.lanes.key(lane)
+        for state, jobs in zip(_CLAIMABLE, counts, strict=True):
+            delayed[key.tenant, key.queue, state] += jobs
+    return delayed
 
 
 def _count_tagged(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:

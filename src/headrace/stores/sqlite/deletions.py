@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from headrace.stores.sqlite import dependencies, keys, tags
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import jobs_by_seq, seqs_of_ids
 from headrace.stores.sqlite.snapshot import Transaction
-from headrace.stores.sqlite.sql import query
+from headrace.stores.sqlite.sql import json_list, query
 
 _BY_SEQ = tuple(
     query(name) for name in ("delete_job", "delete_payload", "delete_result", "delete_notes")
 )
-_REMEMBER = query("delete_remember")
+_REMEMBER = Bulk("delete_remember")
 
 
 def delete(tx: Transaction, versions: Mapping[str, int]) -> bool:
@@ -24,10 +25,10 @@ def delete(tx: Transaction, versions: Mapping[str, int]) -> bool:
     placed = [(job, tx.lanes.of(job)) for job in jobs]
     for job, lane in placed:
         moves.leave(lane, job.state, job.failures)
-    seqs = [(job.seq,) for job in jobs]
+    seqs = json_list(job.seq for job in jobs)
     for sql in _BY_SEQ:
-        tx.connection.executemany(sql, seqs)
-    tx.connection.executemany(_REMEMBER, [(job.id, job.seq) for job in jobs])
+        tx.connection.execute(sql, (seqs,))
+    _REMEMBER.run(tx.connection, [(job.id, job.seq) for job in jobs])
     tags.leave(tx, placed)
     keys.remove(tx, jobs)
     dependencies.remove(tx, jobs)

@@ -7,14 +7,15 @@ from typing import Any
 
 from headrace.graph import Join
 from headrace.model import DependencyKind, Edge, Job
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import STATE_OF
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
-_ADD = query("edge_add")
+_ADD = Bulk("edge_add")
 _OPEN = query("edges_open")
-_SETTLE = query("edge_settle")
-_SEE = query("edge_see")
+_SETTLE = Bulk("edge_settle")
+_SEE = Bulk("edge_see")
 _REMOVE = query("edges_remove")
 _FROM = query("edges_from")
 _INTO = query("edges_into")
@@ -23,8 +24,8 @@ _JOINS = query("joins")
 
 
 def add(tx: Transaction, edges: Iterable[Edge]) -> None:
-    tx.connection.executemany(
-        _ADD,
+    _ADD.run(
+        tx.connection,
         [
             (
                 edge.parent_id,
@@ -50,19 +51,19 @@ def settle(tx: Transaction, ended: Sequence[Job]) -> list[Edge]:
         Edge(parent_id, child_id, DependencyKind(kind), outcomes[parent_id], bool(seen))
         for _, parent_id, child_id, kind, _, seen in rows
     ]
-    tx.connection.executemany(
-        _SETTLE,
+    _SETTLE.run(
+        tx.connection,
         [(str(edge.outcome), ord_) for edge, (ord_, *_) in zip(settled, rows, strict=True)],
     )
     return settled
 
 
-def see(tx: Transaction, pairs: Iterable[tuple[str, str]]) -> None:
-    tx.connection.executemany(_SEE, pairs)
+def see(tx: Transaction, pairs: Sequence[tuple[str, str]]) -> None:
+    _SEE.run(tx.connection, pairs)
 
 
 def remove(tx: Transaction, deleted: Iterable[Job]) -> None:
-    tx.connection.executemany(_REMOVE, [(job.id,) for job in deleted])
+    tx.connection.execute(_REMOVE, (json_list(job.id for job in deleted),))
 
 
 def edges(view: Snapshot, parent_id: str | None, child_id: str | None) -> list[Edge]:

@@ -33,8 +33,16 @@ def translate(error: Exception, path: str) -> HeadraceError:
     """The error as the store raises it. Only for errors after which nothing of the call is stored."""
     if isinstance(error, HeadraceError):
         return error
+    meaning = _meaning(error, path)
+    meaning.__cause__ = error
+    return meaning
+
+
+def _meaning(error: Exception, path: str) -> StoreError:
     if not isinstance(error, sqlite3.Error):
-        return StoreError(f"{path}: {type(error).__name__}: {error}; nothing of this call was written")
+        return StoreError(
+            f"{path}: {type(error).__name__}: {error}; nothing of this call was written"
+        )
     if is_busy(error):
         return StoreUnavailable(
             f"{path} stayed locked by another process ({error}); nothing was written: try again, "
@@ -50,13 +58,12 @@ def translate(error: Exception, path: str) -> HeadraceError:
             f"{path} cannot be used ({error}); nothing was written: check the disk's space and the "
             "permissions of the file and its folder"
         )
-    return StoreError(f"{path}: SQLite refused the write ({error}); nothing of this call was written")
+    return StoreError(
+        f"{path}: SQLite refused the call ({error}); nothing of this call was written"
+    )
 
 
 def _code(error: sqlite3.Error) -> int:
     # Errors of the Python module itself (a closed connection, say) have no code.
-    return getattr(error, "sqlite_errorcode", -1) & _PRIMARY if _has_code(error) else -1
-
-
-def _has_code(error: sqlite3.Error) -> bool:
-    return getattr(error, "sqlite_errorcode", None) is not None
+    code: int | None = getattr(error, "sqlite_errorcode", None)
+    return -1 if code is None else code & _PRIMARY

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from headrace.model import TERMINAL, Job, State
 from headrace.stores.base import Clash, Inserted, Insertion
-from headrace.stores.sqlite import dependencies, keys, leases, log, tags
+from headrace.stores.sqlite import dependencies, fences, keys, log, tags
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import STATE_OF, insert_parameters
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
@@ -18,8 +19,8 @@ from headrace.stores.sqlite.sql import json_list, query
 _LAST_SEQ = query("insert_last_seq")
 _IDS_STORED = query("insert_ids_stored")
 _PARENTS = query("insert_parents")
-_JOB_ADD = query("job_add")
-_PAYLOAD_ADD = query("payload_add")
+_JOB_ADD = Bulk("job_add")
+_PAYLOAD_ADD = Bulk("payload_add")
 
 
 def insert(tx: Transaction, insertion: Insertion) -> Inserted | Clash:
@@ -32,10 +33,14 @@ def insert(tx: Transaction, insertion: Insertion) -> Inserted | Clash:
     for job, lane in zip(jobs, lanes, strict=True):
         moves.enter(lane, job.state, job.failures)
     placed = list(zip(jobs, lanes, strict=True))
-    tx.connection.executemany(_JOB_ADD, [insert_parameters(job, lane) for job, lane in placed])
-    tx.connection.executemany(_PAYLOAD_ADD, [(job.seq, job.payload_json) for job in jobs])
+    _JOB_ADD.run(tx.connection, [insert_parameters(job, lane) for job, lane in placed])
+    _PAYLOAD_ADD.run(tx.connection, [(job.seq, job.payload_json) for job in jobs])
     log.append(
-        tx, [(event, job.seq) for event, job in zip(insertion.events, jobs, strict=True)]
+        tx,
+        [
+            (event, job.seq, lane)
+            for event, (job, lane) in zip(insertion.events, placed, strict=True)
+        ],
     )
     moves.write(tx.connection)
     tags.enter(tx, placed)
@@ -51,7 +56,7 @@ def _numbered(tx: Transaction, insertion: Insertion) -> list[Job]:
 
 def _clash(view: Snapshot, insertion: Insertion) -> Clash | None:
     """The first kind of clash, if any, in the order fence, parents, ids, keys."""
-    if insertion.fence is not None and not leases.holds(view, insertion.fence, insertion.now):
+    if insertion.fence is not None and not fences.holds(view, insertion.fence, insertion.now):
         return Clash(fence=True)
     if moved := _moved(view, insertion.parents):
         return Clash(parents=moved)

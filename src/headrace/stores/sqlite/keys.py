@@ -10,14 +10,15 @@ import msgspec
 from headrace.clock import to_us
 from headrace.model import Job
 from headrace.stores.base import KeyHold, KeyScope
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import us_or_none
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import query
 
 _HOLDERS = query("key_holders")
-_HOLD = query("key_hold")
-_RELEASE = query("key_release")
-_REMOVE = query("key_remove")
+_HOLD = Bulk("key_hold")
+_RELEASE = Bulk("key_release")
+_REMOVE = Bulk("key_remove")
 
 
 def holders(view: Snapshot, scopes: Sequence[KeyScope], now: datetime) -> dict[KeyScope, str]:
@@ -32,8 +33,8 @@ def holders(view: Snapshot, scopes: Sequence[KeyScope], now: datetime) -> dict[K
 
 
 def hold(tx: Transaction, holds: Iterable[KeyHold]) -> None:
-    tx.connection.executemany(
-        _HOLD,
+    _HOLD.run(
+        tx.connection,
         [
             (
                 hold.scope.tenant,
@@ -51,11 +52,11 @@ def hold(tx: Transaction, holds: Iterable[KeyHold]) -> None:
 
 def release(tx: Transaction, ended: Iterable[Job]) -> None:
     """Give up the keys of jobs that have ended, where they are released by that."""
-    tx.connection.executemany(_RELEASE, _holders_of(ended))
+    _RELEASE.run(tx.connection, _holders_of(ended))
 
 
 def remove(tx: Transaction, deleted: Iterable[Job]) -> None:
-    tx.connection.executemany(_REMOVE, _holders_of(deleted))
+    _REMOVE.run(tx.connection, _holders_of(deleted))
 
 
 def _holders_of(jobs: Iterable[Job]) -> list[tuple[str, str, str, str, str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from headrace.model import Job, State
@@ -44,11 +43,11 @@ class Lanes:
             self._keys[lane] = key
         return key
 
-    def id(self, tenant: str, queue: str, type: str, priority: int) -> int:
-        """The lane of a key, added if it is new. Only inside a write."""
-        lane = self._ids.get((tenant, queue, type, priority))
+    def of(self, job: Job) -> int:
+        """The lane of a job, added if it is new. Only inside a write."""
+        lane = self._ids.get((job.tenant, job.queue, job.type, job.priority))
         if lane is None:
-            key = LaneKey(tenant, queue, type, int(priority))
+            key = LaneKey(job.tenant, job.queue, job.type, int(job.priority))
             added = self._connection.execute(_ADD, key).rowcount == 1
             (lane,) = self._connection.execute(_ID, key).fetchone()
             self._ids[key] = lane
@@ -56,9 +55,6 @@ class Lanes:
             if added:
                 self._added.append(lane)
         return lane
-
-    def of(self, job: Job) -> int:
-        return self.id(job.tenant, job.queue, job.type, job.priority)
 
     def mark(self) -> int:
         """A point to come back to with `forget`."""
@@ -88,7 +84,8 @@ class Moves:
         self._add(lane, _COLUMN[state], -1, -failures)
 
     def write(self, connection: sqlite3.Connection) -> None:
-        connection.executemany(_MOVE, self._parameters())
+        for lane, counts in self._lanes.items():
+            connection.execute(_MOVE, (*counts, lane))
 
     def _add(self, lane: int, column: int, jobs: int, failures: int) -> None:
         counts = self._lanes.get(lane)
@@ -96,6 +93,3 @@ class Moves:
             counts = self._lanes[lane] = [0] * (2 * len(STATES))
         counts[column] += jobs
         counts[column + len(STATES)] += failures
-
-    def _parameters(self) -> Iterable[tuple[int, ...]]:
-        return ((*counts, lane) for lane, counts in self._lanes.items())

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from headrace.clock import from_us, to_us
+from headrace.clock import to_us
 from headrace.errors import InvalidCursor
 from headrace.model import Event, EventKind
 from headrace.stores.base import EventQuery
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Lanes
-from headrace.stores.sqlite.rows import CATEGORY_OF, STATE_OF, time_or_none, us_or_none
+from headrace.stores.sqlite.rows import CATEGORY_OF, STATE_OF, read_time, time_or_none, us_or_none
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import query
 
-_ADD = query("event_add")
+_ADD = Bulk("event_add")
 _EVENTS = query("events")
 _EVENTS_OF_JOB = query("events_of_job")
 _TAIL = query("tail")
@@ -32,11 +33,10 @@ def position(cursor: str) -> int:
     return min(int(cursor), _SEQ_MAX)
 
 
-def append(tx: Transaction, events: Iterable[tuple[Event, int]]) -> None:
-    """Append events, each with the seq of its job."""
-    lanes = tx.lanes
-    parameters = [_event_parameters(event, job_seq, lanes) for event, job_seq in events]
-    tx.connection.executemany(_ADD, parameters)
+def append(tx: Transaction, events: Iterable[tuple[Event, int, int]]) -> None:
+    """Append events, each with the seq and the lane of its job."""
+    parameters = [_event_parameters(event, job_seq, lane) for event, job_seq, lane in events]
+    _ADD.run(tx.connection, parameters)
     tx.grew = tx.grew or bool(parameters)
 
 
@@ -63,11 +63,11 @@ def cursor_of(seq: int) -> str:
     return str(seq) if seq else ""
 
 
-def _event_parameters(event: Event, job_seq: int, lanes: Lanes) -> tuple[Any, ...]:
+def _event_parameters(event: Event, job_seq: int, lane: int) -> tuple[Any, ...]:
     category = event.category
     return (
         to_us(event.at),
-        lanes.id(event.tenant, event.queue, event.type, event.priority),
+        lane,
         job_seq,
         event.job_id,
         str(event.kind),
@@ -120,7 +120,7 @@ def _read_event(row: Sequence[Any], lanes: Lanes) -> Event:
     return Event(
         seq=seq,
         cursor=str(seq),
-        at=from_us(at),
+        at=read_time(at),
         tenant=tenant,
         queue=queue,
         type=type_,
@@ -133,7 +133,7 @@ def _read_event(row: Sequence[Any], lanes: Lanes) -> Event:
         failures=failures,
         losses=losses,
         priority=priority,
-        run_at=from_us(run_at),
+        run_at=read_time(run_at),
         worker=worker,
         lease_until=time_or_none(lease_until),
         category=None if category is None else CATEGORY_OF[category],

@@ -27,7 +27,8 @@ def resume(tx: Transaction, queue: str, tenant: str | None) -> bool:
 
 def pauses(view: Snapshot) -> list[Pause]:
     rows = view.connection.execute(_PAUSES).fetchall()
-    return [Pause(queue, tenant, from_us(since)) for queue, tenant, since in rows]
+    pauses = [Pause(queue, tenant, from_us(since)) for queue, tenant, since in rows]
+    return sorted(pauses, key=lambda pause: (pause.queue, pause.tenant or ""))
 
 
 def announce(tx: Transaction, worker: WorkerSeen) -> None:

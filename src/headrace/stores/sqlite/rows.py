@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -30,8 +31,12 @@ def us_or_none(moment: datetime | None) -> int | None:
     return None if moment is None else to_us(moment)
 
 
+read_time = lru_cache(maxsize=4096)(from_us)
+"""Times come in groups: a job's first three are one, and a batch is claimed at one."""
+
+
 def time_or_none(us: int | None) -> datetime | None:
-    return None if us is None else from_us(us)
+    return None if us is None else read_time(us)
 
 
 def read_list(text: str) -> tuple[str, ...]:
@@ -48,8 +53,7 @@ def jobs_by_seq(view: Snapshot, seqs: Sequence[int]) -> list[Job]:
 
 def seqs_of_ids(view: Snapshot, ids: Sequence[str]) -> list[int]:
     """The seqs of those ids that are stored, each once."""
-    wanted = json_list(dict.fromkeys(ids))
-    return [seq for (seq,) in view.connection.execute(_SEQS_OF_IDS, (wanted,)).fetchall()]
+    return view.numbers(_SEQS_OF_IDS, (json_list(dict.fromkeys(ids)),))
 
 
 def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
@@ -104,7 +108,7 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         tags=read_list(tags),
         payload_json=payload,
         priority=priority,
-        created_at=from_us(created_at),
+        created_at=read_time(created_at),
         key=key,
         previous_id=previous_id,
         parent_id=parent_id,
@@ -119,8 +123,8 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         backoff_json=backoff,
         state=STATE_OF[state],
         version=version,
-        run_at=from_us(run_at),
-        updated_at=from_us(updated_at),
+        run_at=read_time(run_at),
+        updated_at=read_time(updated_at),
         attempt=attempt,
         failures=failures,
         losses=losses,

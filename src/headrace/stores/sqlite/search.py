@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from headrace.clock import to_us
@@ -53,24 +54,25 @@ def find_seqs(view: Snapshot, wanted: Query) -> list[int]:
     bound = _bound(view, wanted)
     candidates = _candidates(view, wanted, bound)
     if candidates is not None:
-        rows = view.connection.execute(_AMONG, {**bound, "candidates": json_list(candidates)})
-        found = sorted((seq for (seq,) in rows), reverse=wanted.newest_first)
-        return found[: wanted.limit]
+        found = view.numbers(_AMONG, {**bound, "candidates": json_list(candidates)})
+        return sorted(found, reverse=wanted.newest_first)[: wanted.limit]
     if wanted.tags:
         driver = tags.rarest(view, wanted.tags)
         bound |= {"tag": driver.tag, "others": driver.others}
         walk = _TAGGED_NEWEST if wanted.newest_first else _TAGGED_OLDEST
     else:
         walk = _NEWEST if wanted.newest_first else _OLDEST
-    return [seq for (seq,) in view.connection.execute(walk, bound)]
+    return sorted(view.numbers(walk, bound), reverse=wanted.newest_first)
 
 
 def lapsed(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:
-    return _overdue(view, _LAPSED, now, limit, tenant)
+    jobs = _overdue(view, _LAPSED, now, limit, tenant)
+    return sorted(jobs, key=attrgetter("lease_until", "seq"))
 
 
 def outlived(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:
-    return _overdue(view, _OUTLIVED, now, limit, tenant)
+    jobs = _overdue(view, _OUTLIVED, now, limit, tenant)
+    return sorted(jobs, key=attrgetter("expires_at", "seq"))
 
 
 def _overdue(view: Snapshot, sql: str, now: datetime, limit: int, tenant: str | None) -> list[Job]:
@@ -79,14 +81,14 @@ def _overdue(view: Snapshot, sql: str, now: datetime, limit: int, tenant: str | 
         "limit": max(limit, 0),
         "lanes": view.lanes_of_tenant(tenant),
     }
-    return jobs_by_seq(view, [seq for (seq,) in view.connection.execute(sql, bound)])
+    return jobs_by_seq(view, view.numbers(sql, bound))
 
 
 def _bound(view: Snapshot, wanted: Query) -> dict[str, Any]:
     """The parameters that every query of this module may name."""
     after = wanted.after_seq
     return {
-        "lanes": _lanes(view, wanted),
+        "lanes": _lanes(view, wanted) if _names_lanes(wanted) else None,
         "states": json_list_or_none(wanted.states),
         "others": json_list(wanted.tags),
         "assignee": wanted.assignee,
@@ -99,16 +101,18 @@ def _bound(view: Snapshot, wanted: Query) -> dict[str, Any]:
     }
 
 
-def _lanes(view: Snapshot, wanted: Query) -> str | None:
-    """The lanes that the filter names, as a JSON list; None when it names none."""
-    if wanted.tenant is None and wanted.queues is None and wanted.types is None:
-        return None
+def _names_lanes(wanted: Query) -> bool:
+    return not (wanted.tenant is None and wanted.queues is None and wanted.types is None)
+
+
+def _lanes(view: Snapshot, wanted: Query) -> str:
+    """The lanes that the filter leaves, as a JSON list."""
     names = {
         "tenant": wanted.tenant,
         "queues": json_list_or_none(wanted.queues),
         "types": json_list_or_none(wanted.types),
     }
-    return json_list(lane for (lane,) in view.connection.execute(_LANES, names))
+    return json_list(view.numbers(_LANES, names))
 
 
 def _candidates(view: Snapshot, wanted: Query, bound: dict[str, Any]) -> list[int] | None:
@@ -123,17 +127,14 @@ def _candidates(view: Snapshot, wanted: Query, bound: dict[str, Any]) -> list[in
             return in_lanes
     if wanted.states is not None or wanted.finalized_before is not None:
         states = TERMINAL if wanted.states is None else frozenset(wanted.states)
-        return _few(view, _by_state(states, bound))
+        lanes = bound["lanes"] or _lanes(view, wanted)
+        return _few(view, _by_state(states, {**bound, "lanes": lanes}))
     return None
 
 
-def _by_state(
-    states: frozenset[State], bound: dict[str, Any]
-) -> list[tuple[str, dict[str, Any]]]:
+def _by_state(states: frozenset[State], bound: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
     """The index of each state, or group of states, with its parameters."""
-    indexes = [
-        (_ENDED, {**bound, "state": str(state)}) for state in sorted(states & TERMINAL)
-    ]
+    indexes = [(_ENDED, {**bound, "state": str(state)}) for state in sorted(states & TERMINAL)]
     if states & LEASED:
         indexes.append((_LEASED, bound))
     if states & CLAIMABLE:
@@ -148,7 +149,7 @@ def _few(view: Snapshot, indexes: list[tuple[str, dict[str, Any]]]) -> list[int]
     found: list[int] = []
     for sql, bound in indexes:
         limit = CANDIDATES_MAX + 1 - len(found)
-        found += [seq for (seq,) in view.connection.execute(sql, {**bound, "limit": limit})]
+        found += view.numbers(sql, {**bound, "limit": limit})
         if len(found) > CANDIDATES_MAX:
             return None
     return found

@@ -11,13 +11,14 @@ from typing import NamedTuple
 
 from headrace.clock import to_us
 from headrace.model import CLAIMABLE, Change, Job
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
-_ADD = query("job_tag_add")
-_REMOVE = query("job_tag_remove")
-_READY_ADD = query("ready_tag_add")
-_READY_REMOVE = query("ready_tag_remove")
+_ADD = Bulk("job_tag_add")
+_REMOVE = Bulk("job_tag_remove")
+_READY_ADD = Bulk("ready_tag_add")
+_READY_REMOVE = Bulk("ready_tag_remove")
 _JOBS_CAPPED = query("tag_jobs_capped")
 _READY_CAPPED = query("tag_ready_capped")
 
@@ -31,8 +32,6 @@ class Driver(NamedTuple):
     """The rarest: its jobs are walked."""
     others: str
     """The rest as a JSON list: each job found is checked for them."""
-    jobs: int
-    """How many have the rarest one, counted up to a cap."""
 
 
 def enter(tx: Transaction, jobs: Iterable[tuple[Job, int]]) -> None:
@@ -40,9 +39,9 @@ def enter(tx: Transaction, jobs: Iterable[tuple[Job, int]]) -> None:
     tagged = [(job, lane) for job, lane in jobs if job.tags]
     if not tagged:
         return
-    tx.connection.executemany(_ADD, [(tag, job.seq) for job, _ in tagged for tag in job.tags])
+    _ADD.run(tx.connection, [(tag, job.seq) for job, _ in tagged for tag in job.tags])
     ready = [entry for job, lane in tagged for entry in _entries(job, lane, job.seq)]
-    tx.connection.executemany(_READY_ADD, ready)
+    _READY_ADD.run(tx.connection, ready)
 
 
 def move(tx: Transaction, changes: Iterable[tuple[Change, int, int]]) -> None:
@@ -54,15 +53,16 @@ def move(tx: Transaction, changes: Iterable[tuple[Change, int, int]]) -> None:
         if before != after:
             gone += before
             come += after
-    tx.connection.executemany(_READY_REMOVE, gone)
-    tx.connection.executemany(_READY_ADD, come)
+    _READY_REMOVE.run(tx.connection, gone)
+    _READY_ADD.run(tx.connection, come)
 
 
 def leave(tx: Transaction, jobs: Iterable[tuple[Job, int]]) -> None:
     """Jobs are deleted (each with its lane)."""
-    for job, lane in jobs:
-        tx.connection.executemany(_REMOVE, [(tag, job.seq) for tag in job.tags])
-        tx.connection.executemany(_READY_REMOVE, _entries(job, lane, job.seq))
+    placed = list(jobs)
+    _REMOVE.run(tx.connection, [(tag, job.seq) for job, _ in placed for tag in job.tags])
+    ready = [entry for job, lane in placed for entry in _entries(job, lane, job.seq)]
+    _READY_REMOVE.run(tx.connection, ready)
 
 
 def rarest(view: Snapshot, tags: Sequence[str]) -> Driver:
@@ -76,13 +76,14 @@ def rarest_ready(view: Snapshot, tags: Sequence[str]) -> Driver:
 
 
 def _rarest(view: Snapshot, tags: Sequence[str], probe: str) -> Driver:
+    if len(tags) == 1:
+        return Driver(tags[0], json_list([]))
     counts = {
         tag: int(view.connection.execute(probe, (tag, _PROBE_MAX)).fetchone()[0])
         for tag in dict.fromkeys(tags)
     }
     driver = min(counts, key=counts.__getitem__)
-    others = json_list(tag for tag in counts if tag != driver)
-    return Driver(driver, others, counts[driver])
+    return Driver(driver, json_list(tag for tag in counts if tag != driver))
 
 
 def _entries(job: Job, lane: int, seq: int) -> list[tuple[str, int, int, int]]:

@@ -3,8 +3,8 @@
 
 -- A lane is all jobs of one tenant, queue, type and priority. Lanes are never deleted and never
 -- change their key, so their ids may be cached. They count their jobs by state, and the failures of
--- those jobs; each write that moves a job moves the counts in the same transaction. So counting reads
--- lanes only, and a claim knows which lanes are worth a probe.
+-- those jobs; each write that moves a job moves the counts in the same transaction. So counting
+-- reads lanes only, and a claim knows which lanes are worth a probe.
 CREATE TABLE lanes (
     id INTEGER PRIMARY KEY,
     tenant TEXT NOT NULL,
@@ -39,20 +39,15 @@ CREATE TABLE lanes (
 -- The lanes a claim looks at. Lanes that have drained cost it nothing.
 CREATE INDEX lanes_claimable ON lanes (priority) WHERE pending + retrying + lost > 0;
 
--- The narrow part of a job, rewritten by each change. What never changes and may be large (payload),
--- and what most jobs do not have (result, notes), stands in tables of its own.
+-- The narrow part of a job, rewritten by each change. What never changes and may be large
+-- (payload), and what most jobs do not have (result, notes), stands in tables of its own.
 -- AUTOINCREMENT: the seq of a deleted job is never given again, so pages and the log stay in order.
 CREATE TABLE jobs (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
     lane INTEGER NOT NULL,
     -- where it stands
-    state TEXT NOT NULL CHECK (
-        state IN (
-            'blocked', 'pending', 'running', 'cancelling', 'retrying', 'lost',
-            'completed', 'failed', 'dead', 'cancelled', 'abandoned'
-        )
-    ),
+    state TEXT NOT NULL,
     version INTEGER NOT NULL CHECK (version >= 1),
     run_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -68,12 +63,10 @@ CREATE TABLE jobs (
     last_failed_at INTEGER,
     finalized_at INTEGER,
     failure_message TEXT,
-    failure_category TEXT CHECK (
-        failure_category IN ('temporary', 'permanent', 'timeout', 'cancelled', 'system')
-    ),
+    failure_category TEXT,
     failure_code TEXT,
     -- who it is and how it may run: never changes
-    tags TEXT NOT NULL CHECK (json_type(tags) = 'array'),
+    tags TEXT NOT NULL, -- a JSON list
     created_at INTEGER NOT NULL,
     key TEXT,
     previous_id TEXT,
@@ -86,32 +79,52 @@ CREATE TABLE jobs (
     timeout_seconds REAL,
     expires_at INTEGER,
     backoff BLOB,
-    -- The lifecycle's invariants, so that no bug of ours can store a job that breaks them.
-    CONSTRAINT token_exactly_while_leased
-    CHECK ((token IS NOT NULL) = (state IN ('running', 'cancelling'))),
-    CONSTRAINT lease_only_while_leased
-    CHECK (lease_until IS NULL OR token IS NOT NULL),
-    CONSTRAINT finalized_exactly_while_terminal
+    -- The lifecycle's invariants, so that no bug of ours can store a job that breaks them. Spelled
+    -- with OR: for each row, SQLite would build a temporary index out of a longer IN list.
+    CONSTRAINT state_fits_lease_and_end
     CHECK (
-        (finalized_at IS NOT NULL)
-        = (state IN ('completed', 'failed', 'dead', 'cancelled', 'abandoned'))
+        CASE
+            WHEN token IS NOT NULL
+                THEN (state = 'running' OR state = 'cancelling') AND finalized_at IS NULL
+            WHEN finalized_at IS NOT NULL
+                THEN
+                    lease_until IS NULL
+                    AND (
+                        state = 'completed' OR state = 'failed' OR state = 'dead'
+                        OR state = 'cancelled' OR state = 'abandoned'
+                    )
+            ELSE
+                lease_until IS NULL
+                AND (
+                    state = 'pending' OR state = 'retrying' OR state = 'lost' OR state = 'blocked'
+                )
+        END
     ),
-    CONSTRAINT failure_has_message_and_category
+    CONSTRAINT failure_is_whole
     CHECK (
-        (failure_message IS NULL) = (failure_category IS NULL)
-        AND (failure_code IS NULL OR failure_message IS NOT NULL)
+        CASE
+            WHEN failure_message IS NULL THEN failure_category IS NULL AND failure_code IS NULL
+            ELSE
+                failure_category IS NOT NULL
+                AND (
+                    failure_category = 'temporary' OR failure_category = 'permanent'
+                    OR failure_category = 'timeout' OR failure_category = 'cancelled'
+                    OR failure_category = 'system'
+                )
+        END
     ),
     CONSTRAINT budget_kept
     CHECK (max_attempts IS NULL OR failures + losses <= max_attempts)
 ) STRICT;
 
 -- Claims: the due jobs of one lane in claim order. `state` is there so that counting the jobs that
--- are not due yet never reads a row.
+-- are not due yet never reads a row. Queries repeat the condition word for word, or SQLite would
+-- not see that the index serves them.
 CREATE INDEX jobs_ready ON jobs (lane, run_at, seq, state)
-WHERE state IN ('pending', 'retrying', 'lost');
+WHERE state = 'pending' OR state = 'retrying' OR state = 'lost';
 
 -- The reaper, and the jobs of one worker.
-CREATE INDEX jobs_leased ON jobs (lease_until) WHERE state IN ('running', 'cancelling');
+CREATE INDEX jobs_leased ON jobs (lease_until) WHERE token IS NOT NULL;
 
 -- Jobs whose lifetime may end.
 CREATE INDEX jobs_lifetime ON jobs (expires_at)
@@ -120,8 +133,8 @@ WHERE finalized_at IS NULL AND expires_at IS NOT NULL;
 -- Retention, and finding ended jobs.
 CREATE INDEX jobs_ended ON jobs (state, finalized_at) WHERE finalized_at IS NOT NULL;
 
--- Finding the jobs of a tenant, queue or type, and those that wait for others. Both are written when
--- a job comes and goes, and hardly in between.
+-- Finding the jobs of a tenant, queue or type, and those that wait for others. Both are written
+-- when a job comes and goes, and hardly in between.
 CREATE INDEX jobs_of_lane ON jobs (lane);
 CREATE INDEX jobs_blocked ON jobs (lane) WHERE state = 'blocked';
 
@@ -186,9 +199,9 @@ CREATE INDEX edges_into ON edges (child_id, needed, outcome);
 
 CREATE INDEX edges_unseen ON edges (ord) WHERE outcome IS NOT NULL AND seen = 0;
 
--- The log. Gap-free: one transaction at a time appends, and one that is rolled back takes its numbers
--- with it. AUTOINCREMENT: a number stays used when its event has been trimmed.
--- Tenant, queue, type and priority are the lane's.
+-- The log. Gap-free: one transaction at a time appends, and one that is rolled back takes its
+-- numbers with it. AUTOINCREMENT: a number stays used when its event has been trimmed. Tenant,
+-- queue, type and priority are the lane's.
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY AUTOINCREMENT,
     at INTEGER NOT NULL,
@@ -215,8 +228,8 @@ CREATE TABLE events (
     detail BLOB
 ) STRICT;
 
--- One job's events. By the job's seq, not its id: neighbours in time are neighbours in the index, so
--- a batch of a hundred touches a page or two instead of a hundred.
+-- One job's events. By the job's seq, not its id: neighbours in time are neighbours in the index,
+-- so a batch of a hundred touches a page or two instead of a hundred.
 CREATE INDEX events_of_job ON events (job_seq);
 
 -- The seqs of deleted jobs, so that their events are still found by id.

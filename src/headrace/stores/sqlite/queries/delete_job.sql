@@ -1,2 +1,2 @@
--- The row of a deleted job.
-DELETE FROM jobs WHERE seq = ?;
+-- The rows of deleted jobs.
+DELETE FROM jobs WHERE seq IN (SELECT value FROM json_each(?));

@@ -1,2 +1,2 @@
--- The notes of a deleted job, if it had any.
-DELETE FROM notes WHERE seq = ?;
+-- The notes, if any, of deleted jobs.
+DELETE FROM notes WHERE seq IN (SELECT value FROM json_each(?));

@@ -1,2 +1,2 @@
--- The payload of a deleted job.
-DELETE FROM payloads WHERE seq = ?;
+-- The payloads of deleted jobs.
+DELETE FROM payloads WHERE seq IN (SELECT value FROM json_each(?));

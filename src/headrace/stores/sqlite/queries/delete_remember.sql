@@ -1,2 +1,2 @@
--- Keep the seq of a deleted job, so that its events are still found by its id.
+-- Keep the seqs of deleted jobs, so that their events are still found by id.
 INSERT INTO deleted_jobs (id, seq) VALUES (?, ?);

@@ -1,2 +1,2 @@
--- The result of a deleted job, if it had one.
-DELETE FROM results WHERE seq = ?;
+-- The results, if any, of deleted jobs.
+DELETE FROM results WHERE seq IN (SELECT value FROM json_each(?));

@@ -1,2 +1,9 @@
--- The child has been judged by this outcome.
-UPDATE edges SET seen = 1 WHERE parent_id = ? AND child_id = ? AND outcome IS NOT NULL;
+-- Children have been judged by these outcomes. Spelled out, since SQLite would read the whole table
+-- for a list of rows.
+UPDATE edges
+SET seen = 1
+WHERE
+    outcome IS NOT NULL
+    AND (
+        (parent_id = ? AND child_id = ?)
+    );

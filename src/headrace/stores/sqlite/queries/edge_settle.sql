@@ -1,2 +1,7 @@
--- The parent has ended.
-UPDATE edges SET outcome = ? WHERE ord = ?;
+-- Parents have ended.
+UPDATE edges
+SET outcome = ended.column1
+FROM (
+    VALUES (?, ?)
+) AS ended
+WHERE edges.ord = ended.column2;

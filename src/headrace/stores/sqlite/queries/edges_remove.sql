@@ -1,2 +1,2 @@
--- A job is deleted: the edges into it go with it. Those from it stay, with their outcome.
-DELETE FROM edges WHERE child_id = ?;
+-- Jobs are deleted: the edges into them go with them. Those from them stay, with their outcome.
+DELETE FROM edges WHERE child_id IN (SELECT value FROM json_each(?));

@@ -1,7 +1,8 @@
 -- The events of one job id: of the job that has it, and of those deleted that had it before.
 SELECT
     seq, at, lane, job_id, kind, before, after, version, attempt, failures, losses, run_at,
-    worker, lease_until, category, code, message, wait_us, run_us, payload_bytes, result_bytes, detail
+    worker, lease_until, category, code, message,
+    wait_us, run_us, payload_bytes, result_bytes, detail
 FROM events
 WHERE
     job_seq IN (

@@ -1,5 +1,5 @@
 -- Keep those of a few candidates that match. The caller sorts and cuts: they are few.
-SELECT jobs.seq
+SELECT json_group_array(jobs.seq)
 FROM json_each(:candidates) AS candidate
 CROSS JOIN jobs ON jobs.seq = candidate.value
 WHERE

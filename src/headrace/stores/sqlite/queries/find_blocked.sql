@@ -1,7 +1,9 @@
--- Candidates: blocked jobs, from the index alone.
-SELECT jobs.seq
-FROM jobs INDEXED BY jobs_blocked
-WHERE
-    jobs.state = 'blocked'
-    AND (:lanes IS NULL OR jobs.lane IN (SELECT value FROM json_each(:lanes)))
-LIMIT :limit;
+-- Candidates: the blocked jobs of some lanes.
+SELECT json_group_array(seq)
+FROM (
+    SELECT jobs.seq
+    FROM json_each(:lanes) AS wanted
+    CROSS JOIN jobs INDEXED BY jobs_blocked ON jobs.lane = wanted.value
+    WHERE jobs.state = 'blocked'
+    LIMIT :limit
+);

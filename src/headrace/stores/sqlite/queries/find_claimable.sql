@@ -1,7 +1,9 @@
--- Candidates: claimable jobs, from the index alone.
-SELECT jobs.seq
-FROM jobs INDEXED BY jobs_ready
-WHERE
-    jobs.state IN ('pending', 'retrying', 'lost')
-    AND (:lanes IS NULL OR jobs.lane IN (SELECT value FROM json_each(:lanes)))
-LIMIT :limit;
+-- Candidates: the claimable jobs of some lanes, from the index alone.
+SELECT json_group_array(seq)
+FROM (
+    SELECT jobs.seq
+    FROM json_each(:lanes) AS wanted
+    CROSS JOIN jobs INDEXED BY jobs_ready ON jobs.lane = wanted.value
+    WHERE (jobs.state = 'pending' OR jobs.state = 'retrying' OR jobs.state = 'lost')
+    LIMIT :limit
+);

@@ -1,5 +1,5 @@
 -- The lanes that a filter names.
-SELECT id
+SELECT json_group_array(id)
 FROM lanes
 WHERE
     (:tenant IS NULL OR tenant = :tenant)

@@ -1,5 +1,8 @@
 -- Candidates: leased jobs. There are never more than the workers can hold.
-SELECT jobs.seq
-FROM jobs INDEXED BY jobs_leased
-WHERE jobs.state IN ('running', 'cancelling')
-LIMIT :limit;
+SELECT json_group_array(seq)
+FROM (
+    SELECT jobs.seq
+    FROM jobs INDEXED BY jobs_leased
+    WHERE jobs.token IS NOT NULL
+    LIMIT :limit
+);

@@ -1,6 +1,6 @@
 -- Whole jobs by seq. CROSS JOIN keeps SQLite from turning the order of the joins around; each join
--- is a lookup by primary key. The caller puts the rows in order: sorting here would cost a temporary
--- table.
+-- is a lookup by primary key. The caller puts the rows in order: sorting here would cost a
+-- temporary table.
 SELECT
     jobs.seq,
     jobs.id,

@@ -1,2 +1,2 @@
--- A new job has a tag.
+-- New jobs have these tags.
 INSERT INTO job_tags (tag, seq) VALUES (?, ?);

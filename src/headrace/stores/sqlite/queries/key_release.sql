@@ -1,4 +1,8 @@
--- A job has ended: give its key up, unless it is to be kept or another job holds it by now.
+-- Jobs have ended: give their keys up, except those that are to be kept or that another job holds
+-- by now. Spelled out, since SQLite would read the whole table for a list of rows.
 DELETE FROM keys
 WHERE
-    tenant = ? AND queue = ? AND type = ? AND key = ? AND job_id = ? AND released_when_terminal = 1;
+    released_when_terminal = 1
+    AND (
+        (tenant = ? AND queue = ? AND type = ? AND key = ? AND job_id = ?)
+    );

@@ -1,5 +1,5 @@
--- Move the counts of one lane: jobs by state, then the failures of those jobs by state, in the order
--- of the states as the model lists them.
+-- Move the counts of a lane: jobs by state, then the failures of those jobs by state, in the order
+-- of the states as the model lists them. One lane each: writes seldom touch more than a few.
 UPDATE lanes
 SET
     blocked = blocked + ?,

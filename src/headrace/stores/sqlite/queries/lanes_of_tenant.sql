@@ -1,2 +1,2 @@
 -- The lanes of one tenant.
-SELECT id FROM lanes WHERE tenant = ?;
+SELECT json_group_array(id) FROM lanes WHERE tenant = ?;

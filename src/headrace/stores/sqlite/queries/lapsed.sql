@@ -1,9 +1,12 @@
 -- Leased jobs whose lease has lapsed, the longest lapsed first: one range of the index.
-SELECT seq
-FROM jobs INDEXED BY jobs_leased
-WHERE
-    state IN ('running', 'cancelling')
-    AND lease_until <= :now
-    AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-ORDER BY lease_until, seq
-LIMIT :limit;
+SELECT json_group_array(seq)
+FROM (
+    SELECT seq
+    FROM jobs INDEXED BY jobs_leased
+    WHERE
+        token IS NOT NULL
+        AND lease_until <= :now
+        AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+    ORDER BY lease_until, seq
+    LIMIT :limit
+);

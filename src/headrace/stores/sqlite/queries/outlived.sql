@@ -1,10 +1,13 @@
 -- Jobs whose lifetime is over and that have not ended, the oldest first: one range of the index.
-SELECT seq
-FROM jobs INDEXED BY jobs_lifetime
-WHERE
-    finalized_at IS NULL
-    AND expires_at IS NOT NULL
-    AND expires_at <= :now
-    AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
-ORDER BY expires_at, seq
-LIMIT :limit;
+SELECT json_group_array(seq)
+FROM (
+    SELECT seq
+    FROM jobs INDEXED BY jobs_lifetime
+    WHERE
+        finalized_at IS NULL
+        AND expires_at IS NOT NULL
+        AND expires_at <= :now
+        AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+    ORDER BY expires_at, seq
+    LIMIT :limit
+);

@@ -1,2 +1,2 @@
--- A new job's payload: written once.
+-- The payloads of new jobs: written once.
 INSERT INTO payloads (seq, payload) VALUES (?, ?);

@@ -1,2 +1,2 @@
--- A job with a tag has become claimable, or claimable at another time.
+-- Jobs with a tag have become claimable, or claimable at another time.
 INSERT INTO ready_tags (tag, lane, run_at, seq) VALUES (?, ?, ?, ?);

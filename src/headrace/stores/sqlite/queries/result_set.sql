@@ -1,3 +1,3 @@
--- A job's result, when a change brought one.
+-- The results that changes brought.
 INSERT INTO results (seq, result) VALUES (?, ?)
 ON CONFLICT (seq) DO UPDATE SET result = excluded.result;

@@ -1,4 +1,4 @@
-"""Leases: does one hold, heartbeats, and the notes of whoever holds one."""
+"""Fenced writes besides commits: does a lease hold, heartbeats, and the notes of its holder."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from datetime import datetime, timedelta
 
 from headrace.clock import to_us
 from headrace.stores.base import Extended, Fence, Note
+from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import STATE_OF, us_or_none
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _LEASE = query("lease")
 _LEASES = query("extend_leases")
-_EXTEND = query("extend")
+_EXTEND = Bulk("extend")
 _ANNOTATE = query("annotate")
 
 
@@ -21,9 +22,7 @@ def holds(view: Snapshot, fence: Fence, now: datetime) -> bool:
     return _held_seq(view, fence, now) is not None
 
 
-def extend(
-    tx: Transaction, leases: Mapping[Fence, float | None], now: datetime
-) -> list[Extended]:
+def extend(tx: Transaction, leases: Mapping[Fence, float | None], now: datetime) -> list[Extended]:
     ids = json_list({fence.job_id for fence in leases})
     rows = tx.connection.execute(_LEASES, (ids,)).fetchall()
     stored = {job_id: lease for job_id, *lease in rows}
@@ -38,7 +37,7 @@ def extend(
         until = None if seconds is None else now + timedelta(seconds=seconds)
         extended.append(Extended(fence.job_id, STATE_OF[state], until))
         writes.append((us_or_none(until), seq))
-    tx.connection.executemany(_EXTEND, writes)
+    _EXTEND.run(tx.connection, writes)
     return extended
 
 
@@ -61,7 +60,5 @@ def _held_seq(view: Snapshot, fence: Fence, now: datetime) -> int | None:
     return int(seq) if _is_held(fence, token, lease_until_us, now) else None
 
 
-def _is_held(
-    fence: Fence, token: str | None, lease_until_us: int | None, now: datetime
-) -> bool:
+def _is_held(fence: Fence, token: str | None, lease_until_us: int | None, now: datetime) -> bool:
     return token == fence.token and (lease_until_us is None or lease_until_us > to_us(now))

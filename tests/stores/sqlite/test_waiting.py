@@ -1,0 +1,109 @@
+"""Waiting for the log to grow."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from headrace.stores.base import EventQuery, Pause
+from headrace.stores.sqlite import SqliteStore, log, watch
+from headrace.stores.sqlite.snapshot import Snapshot
+from tests.stores.sqlite.samples import NOW, insert, new_job, request
+
+
+async def seconds(store: SqliteStore, after: str, timeout_seconds: float) -> float:
+    loop = asyncio.get_running_loop()
+    start = loop.time()
+    await store.wait(after, timeout_seconds)
+    return loop.time() - start
+
+
+async def test_it_returns_at_once_when_there_is_more_already(store: SqliteStore) -> None:
+    await insert(store, new_job())
+    assert await seconds(store, "", 10) < 1
+
+
+async def test_it_returns_after_the_timeout(store: SqliteStore) -> None:
+    await insert(store, new_job())
+    assert 0.1 <= await seconds(store, await store.tail(), 0.1) < 1
+    assert await seconds(store, await store.tail(), 0) < 0.1
+
+
+async def test_a_write_through_the_same_store_wakes_everyone(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "_POLL_SECONDS_MIN", 60)  # whoever is woken was not by polling
+    store = await SqliteStore.open(path)
+    waiting = [asyncio.create_task(seconds(store, "", 10)) for _ in range(20)]
+    await asyncio.sleep(0.05)
+    await insert(store, new_job())
+    assert max(await asyncio.gather(*waiting)) < 1
+    tail = await store.tail()
+    waiting = [asyncio.create_task(seconds(store, tail, 10)) for _ in range(3)]
+    await asyncio.sleep(0.05)
+    assert len(await store.claim(request())) == 1
+    assert max(await asyncio.gather(*waiting)) < 1
+    await store.close()
+
+
+async def test_a_write_without_events_wakes_nobody(store: SqliteStore) -> None:
+    waiting = asyncio.create_task(seconds(store, "", 0.3))
+    await asyncio.sleep(0.05)
+    await store.pause(Pause("a", None, NOW))
+    assert await waiting >= 0.3
+
+
+async def test_a_write_through_another_store_on_the_file_is_noticed(
+    store: SqliteStore, path: Path
+) -> None:
+    other = await SqliteStore.open(path)
+    for _ in range(3):
+        waiting = asyncio.create_task(seconds(store, await store.tail(), 10))
+        await asyncio.sleep(0.3)  # by now it looks as seldom as it ever does
+        await insert(other, new_job())
+        assert await waiting < 2
+    await other.close()
+
+
+async def test_cancelling_a_wait_leaves_nothing_behind(store: SqliteStore) -> None:
+    tasks = [asyncio.create_task(store.wait("", 60)) for _ in range(10)]
+    await asyncio.sleep(0.02)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert store._watch._waiters == {}
+
+
+async def test_a_reader_that_waits_and_reads_on_misses_nothing(store: SqliteStore) -> None:
+    async def read() -> list[int]:
+        seen: list[int] = []
+        cursor = ""
+        while len(seen) < 200:
+            for event in await store.events(EventQuery(after=cursor, limit=7)):
+                seen.append(event.seq)
+                cursor = event.cursor
+            if len(seen) < 200:
+                await store.wait(cursor, 1)
+        return seen
+
+    reading = asyncio.create_task(read())
+    for _ in range(20):
+        await asyncio.gather(*(insert(store, new_job()) for _ in range(10)))
+    assert await reading == list(range(1, 201))
+
+
+async def test_a_log_that_cannot_be_read_ends_the_wait(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The hint comes early, and the read that follows tells what is wrong."""
+
+    def fail(view: Snapshot) -> int:
+        raise sqlite3.DatabaseError("database disk image is malformed")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "tail", fail)
+        assert await seconds(store, "", 10) < 5
+    assert await seconds(store, "", 0.1) >= 0.1
