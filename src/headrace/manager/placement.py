@@ -37,6 +37,7 @@ async def place(
         return Placement([lifecycle.submit(draft.job) for draft in drafts])
     batch = {draft.job.id: draft.job for draft in drafts}
     needs = {draft.job.id: _by_twin(draft.dependencies, twins) for draft in drafts}
+    needs = await _with_spawned(context, needs)
     stored = await _stored_parents(context, batch, needs)
     order = graph.order(
         {
@@ -65,6 +66,23 @@ def _by_twin(
 ) -> tuple[Dependency, ...]:
     renamed = (replace(need, job_id=twins.get(need.job_id, need.job_id)) for need in dependencies)
     return tuple({need.job_id: need for need in renamed}.values())
+
+
+async def _with_spawned(
+    context: Context, needs: Mapping[str, tuple[Dependency, ...]]
+) -> dict[str, tuple[Dependency, ...]]:
+    """A join waits for what its parents have spawned so far, as well as for what they spawn from now on."""
+    widened = {}
+    for child, wanted in needs.items():
+        more = {need.job_id: need for need in wanted}
+        for need in wanted:
+            if need.kind is DependencyKind.FAN_IN:
+                for job in await context.store.spawned(need.job_id):
+                    if job.id != child and job.id not in needs and context.sees(job):
+                        more.setdefault(job.id, Dependency(job.id, DependencyKind.FAN_IN))
+        graph.check_width(child, len(more))
+        widened[child] = tuple(more.values())
+    return widened
 
 
 async def _stored_parents(

@@ -105,7 +105,10 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs a worker will take. Every filter must match; None and () do not filter."""
+    """Which jobs a worker will take. Every filter must match; None, and no tags, do not filter.
+
+    An empty list of queues or types matches nothing.
+    """
 
     worker: str
     now: datetime
@@ -162,7 +165,10 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Query(msgspec.Struct, frozen=True, kw_only=True):
-    """Which jobs to find. Every filter must match; None and () do not filter."""
+    """Which jobs to find. Every filter must match; None, and no tags, do not filter.
+
+    An empty list of ids, queues, types or states matches nothing.
+    """
 
     tenant: str | None = None
     ids: Sequence[str] | None = None
@@ -353,8 +359,12 @@ class JobStore(Protocol):
         """
         ...
 
+    async def spawned(self, parent_id: str) -> Sequence[Job]:
+        """The jobs that a running job has spawned (their `parent_id`), in order of seq."""
+        ...
+
     async def unseen(self, limit: int) -> Sequence[Edge]:
-        """Edges with an outcome that is not yet seen: what a crash left for the sweep."""
+        """Edges with an outcome that is not yet seen, in any order: what a crash left for the sweep."""
         ...
 
     # queues and workers

@@ -20,6 +20,9 @@ class Edges:
 
     def add(self, edges: Iterable[Edge]) -> None:
         for edge in edges:
+            twin = self._from.get(edge.parent_id, {}).get(edge.child_id)
+            if twin is not None:
+                self._outcomes[edge.child_id][_slot(twin)] -= 1
             self._write(edge)
             self._outcomes.setdefault(edge.child_id, Counter())[_slot(edge)] += 1
 

@@ -54,6 +54,7 @@ class MemoryStore:
         self._by_state: dict[State, dict[str, None]] = {state: {} for state in State}
         self._by_tag: dict[str, dict[str, None]] = {}
         self._lifetimes: list[tuple[datetime, int, str]] = []
+        self._spawned: dict[str, dict[str, None]] = {}
         self._keys: dict[KeyScope, KeyHold] = {}
         self._events: list[Event] = []
         self._events_of: dict[str, list[Event]] = {}
@@ -92,6 +93,8 @@ class MemoryStore:
                 self._enter(row)
                 for tag in row.tags:
                     self._by_tag.setdefault(tag, {})[row.id] = None
+                if row.parent_id is not None:
+                    self._spawned.setdefault(row.parent_id, {})[row.id] = None
                 if row.expires_at is not None:
                     heapq.heappush(self._lifetimes, (row.expires_at, row.seq, row.id))
                 self._log(event)
@@ -171,6 +174,8 @@ class MemoryStore:
                 del self._jobs[job.id]
                 for tag in job.tags:
                     del self._by_tag[tag][job.id]
+                if job.parent_id is not None:
+                    del self._spawned[job.parent_id][job.id]
                 self._release_key(job, even_if_kept=True)
                 self._edges.forget_child(job.id)
             return True
@@ -210,8 +215,8 @@ class MemoryStore:
             while self._lifetimes and self._lifetimes[0][0] <= now and len(found) < limit:
                 entry = heapq.heappop(self._lifetimes)
                 job = self._jobs.get(entry[2])
-                if job is None or job.state in TERMINAL:
-                    continue  # ended in time: its entry is spent
+                if job is None or job.seq != entry[1] or job.state in TERMINAL:
+                    continue  # ended in time (and perhaps deleted and its id used again)
                 passed.append(entry)
                 if tenant in (None, job.tenant):
                     found.append(job)
@@ -276,6 +281,11 @@ class MemoryStore:
     async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
         with self._open():
             return {child_id: self._edges.join(child_id) for child_id in child_ids}
+
+    async def spawned(self, parent_id: str) -> Sequence[Job]:
+        with self._open():
+            children = self._spawned.get(parent_id, {})
+            return sorted((self._jobs[job_id] for job_id in children), key=attrgetter("seq"))
 
     async def unseen(self, limit: int) -> Sequence[Edge]:
         with self._open():

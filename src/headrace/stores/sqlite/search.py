@@ -30,6 +30,7 @@ _BLOCKED = query("find_blocked")
 _LEASED = query("find_leased")
 _ENDED = query("find_ended")
 _IN_LANES = query("find_in_lanes")
+_SPAWNED = query("spawned")
 _LAPSED = query("lapsed")
 _OUTLIVED = query("outlived")
 
@@ -63,6 +64,10 @@ def find_seqs(view: Snapshot, wanted: Query) -> list[int]:
     else:
         walk = _NEWEST if wanted.newest_first else _OLDEST
     return sorted(view.numbers(walk, bound), reverse=wanted.newest_first)
+
+
+def spawned(view: Snapshot, parent_id: str) -> list[Job]:
+    return jobs_by_seq(view, sorted(view.numbers(_SPAWNED, {"parent_id": parent_id})))
 
 
 def lapsed(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:

@@ -23,6 +23,7 @@ from headrace.stores.base import (
     EventQuery,
     Extended,
     Fence,
+    Finding,
     Inserted,
     Insertion,
     KeyScope,
@@ -38,6 +39,7 @@ from headrace.stores.sqlite import (
     counts,
     deletions,
     dependencies,
+    diagnosis,
     fences,
     insertions,
     keys,
@@ -129,6 +131,10 @@ class SqliteStore:
         """The version of the file's schema."""
         return await self._read(lambda view: schema.version_of(view.connection))
 
+    async def diagnose(self) -> Sequence[Finding]:
+        synchronous = await self._write(lambda tx: diagnosis.synchronous(tx.connection))
+        return await self._read(lambda view: diagnosis.diagnose(view, self.path, synchronous))
+
     # --- writing ---------------------------------------------------------------------------------
 
     async def insert(self, insertion: Insertion) -> Inserted | Clash:
@@ -191,6 +197,9 @@ class SqliteStore:
 
     async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
         return await self._read(lambda view: dependencies.joins(view, child_ids))
+
+    async def spawned(self, parent_id: str) -> Sequence[Job]:
+        return await self._read(lambda view: search.spawned(view, parent_id))
 
     async def unseen(self, limit: int) -> Sequence[Edge]:
         return await self._read(lambda view: dependencies.unseen(view, limit))

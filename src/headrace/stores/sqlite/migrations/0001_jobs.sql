@@ -138,6 +138,9 @@ CREATE INDEX jobs_ended ON jobs (state, finalized_at) WHERE finalized_at IS NOT 
 CREATE INDEX jobs_of_lane ON jobs (lane);
 CREATE INDEX jobs_blocked ON jobs (lane) WHERE state = 'blocked';
 
+-- What a job has spawned: a join submitted later waits for it, too.
+CREATE INDEX jobs_spawned ON jobs (parent_id) WHERE parent_id IS NOT NULL;
+
 CREATE TABLE payloads (
     seq INTEGER PRIMARY KEY,
     payload BLOB NOT NULL

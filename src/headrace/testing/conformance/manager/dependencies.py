@@ -177,6 +177,26 @@ async def fan(env: Env) -> None:
     assert (await manager.get("join")).state is PENDING
 
 
+@suite.case(
+    "FAN_OUT and FAN_IN", "a join submitted after the spawning waits for what was spawned, too"
+)
+async def fan_late(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "mother")
+    _, token = await take(manager, "mother")
+    await manager.spawn("mother", token, [JobSpec(type="t", id="c0"), JobSpec(type="t", id="c1")])
+    join = Dependency("mother", DependencyKind.FAN_IN)
+    await manager.spawn("mother", token, [JobSpec(type="t", id="join", after=[join])])
+    await manager.complete("mother", token)
+    await finish(manager, "c0")
+    assert (await submit(manager, "later", after=[join])).state is BLOCKED
+    assert (await manager.get("join")).state is BLOCKED
+    await finish(manager, "c1")
+    assert await states(manager, ["join", "later"]) == [PENDING, BLOCKED]
+    await finish(manager, "join")
+    assert (await manager.get("later")).state is PENDING
+
+
 @suite.case("FAN_OUT and FAN_IN", "a spawned job that fails takes the join with it")
 async def fan_fails(env: Env) -> None:
     manager = await env.manager()

@@ -166,3 +166,27 @@ async def edge_into_stored(env: Env) -> None:
     assert (await store.joins(["c"]))["c"].needs_open
     await commit(store, [rows["spawned"]], Complete(token=None))
     assert not (await store.joins(["c"]))["c"].needs_open
+
+
+@suite.case("spawned", "the jobs of one parent, in order, until they are deleted")
+async def spawned(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("p"), job("c2", parent_id="p"), job("other", parent_id="q"))
+    await insert(store, job("c1", parent_id="p"))
+    assert [row.id for row in await store.spawned("p")] == ["c2", "c1"]
+    assert not await store.spawned("nobody")
+    rows = {row.id: row for row in await claim(store, limit=9)}
+    await commit(store, [rows["c2"]], Complete(token=None))
+    assert await store.delete({"c2": (await stored(store, "c2")).version})
+    assert [row.state for row in await store.spawned("p")] == [State.RUNNING]
+
+
+@suite.case("edges", "the same edge stored twice is one edge, and the last word stands")
+async def twice(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("p"))
+    await _child(store, "c", ("p", AFTER))
+    await insert(store, job("q"), edges=[Edge("p", "c", DependencyKind.FAN_IN)])
+    assert [edge.kind for edge in await store.edges(child_id="c")] == [DependencyKind.FAN_IN]
+    await commit(store, [(await claim(store))[0]], Complete(token=None))
+    assert (await store.joins(["c"]))["c"] == graph.join_of([(AFTER, State.COMPLETED)])
