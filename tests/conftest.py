@@ -2,22 +2,49 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+from tests.stores.postgres.server import Schemas, running
+from tests.stores.redis import server as redis_server
 
 pytest.register_assert_rewrite("headrace.testing.conformance")
 
-STORES = ("memory", "sqlite")
+# A busy machine is not a defect: how long an example takes says nothing about the rule it checks.
+settings.register_profile("headrace", deadline=None)
+settings.load_profile("headrace")
+
+STORES = ("memory", "sqlite", "postgresql", "redis")
+
+
+@pytest.fixture(scope="session")
+def postgres_schemas() -> Iterator[Schemas]:
+    """On a server that does not wait for the disk: these are tests of logic."""
+    with running(durable=False) as url:
+        schemas = Schemas(url)
+        yield schemas
+        asyncio.run(schemas.drop_all())
 
 
 @pytest.fixture(params=STORES)
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The url of an empty store; a test that asks for it runs once per store."""
     match request.param:
         case "memory":
-            return "memory:"
+            yield "memory:"
         case "sqlite":
-            return f"sqlite:///{tmp_path / 'jobs.db'}"
+            # Durability is proven elsewhere: here nothing needs to wait for the disk.
+            yield f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=normal"
+        case "postgresql":
+            schemas: Schemas = request.getfixturevalue("postgres_schemas")
+            url = schemas.take()
+            yield url
+            asyncio.run(schemas.give_back(url))
+        case "redis":
+            yield redis_server.fresh_url()
         case unknown:
             raise AssertionError(unknown)

@@ -40,12 +40,12 @@ class StoreClock:
     """The store's clock, read by measuring how far it is from this host's monotonic clock.
 
     The monotonic clock carries it between measurements, so a step of the host's wall clock does
-    not move it. A store clock that reads earlier than before holds still until it has caught up.
+    not move it. A store clock that reads earlier than before holds still until it has caught up. The
+    host's own wall clock is never looked at.
     """
 
-    def __init__(self, measured: datetime | None = None) -> None:
-        self._base = measured or datetime.now(UTC)
-        self._mark = time.monotonic()
+    def __init__(self, store_time: datetime, *, round_trip_seconds: float = 0.0) -> None:
+        self.measure(store_time, round_trip_seconds=round_trip_seconds)
         self._latest = self._base
 
     @property

@@ -51,7 +51,9 @@ def check_size(encoded: bytes, what: str, limit: int) -> None:
         digits = encoded[len(_BYTES_HEAD) : -2]
         size = len(digits) // 4 * 3 - digits[-2:].count(b"=")
     if size > limit:
-        raise PayloadTooLarge(f"the {what} is {size} bytes, the limit is {limit}; nothing was stored")
+        raise PayloadTooLarge(
+            f"the {what} is {size} bytes, the limit is {limit}; nothing was stored"
+        )
 
 
 def decode(encoded: bytes) -> Any:

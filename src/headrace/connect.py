@@ -38,15 +38,20 @@ async def connect(
     store = await open_store(url, migrate=migrate, create=create)
     try:
         if clock is None:
-            start = time.monotonic()
-            clock = StoreClock()
-            clock.measure(await store.now(), round_trip_seconds=time.monotonic() - start)
+            clock = await measured_clock(store)
     except BaseException:
         await store.close()
         raise
     if isinstance(policies, Policy):
         policies = Policies(default=policies)
     return JobManager(store, clock=clock, policies=policies, tenant=tenant, dice=dice)
+
+
+async def measured_clock(store: JobStore) -> StoreClock:
+    """The store's clock, as seen from here."""
+    start = time.monotonic()
+    store_time = await store.now()
+    return StoreClock(store_time, round_trip_seconds=time.monotonic() - start)
 
 
 async def open_store(url: str, *, migrate: bool = False, create: bool = True) -> JobStore:

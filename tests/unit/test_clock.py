@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,13 +18,13 @@ def test_times_are_stored_exactly(moment: datetime) -> None:
     assert from_us(to_us(moment)) == moment
 
 
-def test_a_store_clock_follows_the_store_not_the_host() -> None:
-    clock = StoreClock(datetime.now(UTC))
-    wrong_by_ten_minutes = datetime.now(UTC) + timedelta(minutes=10)
-    clock.measure(wrong_by_ten_minutes, round_trip_seconds=0.5)
-    assert (
-        timedelta(minutes=10) <= clock.now() - datetime.now(UTC) < timedelta(minutes=10, seconds=2)
-    )
+@pytest.mark.parametrize("minutes", [10, -10])
+def test_a_store_clock_follows_the_store_not_the_host(minutes: int) -> None:
+    store_time = datetime.now(UTC) + timedelta(minutes=minutes)
+    clock = StoreClock(store_time, round_trip_seconds=0.5)
+    assert timedelta(0) <= clock.now() - store_time < timedelta(seconds=2)
+    clock.measure(store_time + timedelta(hours=1))
+    assert timedelta(hours=1) <= clock.now() - store_time < timedelta(hours=1, seconds=2)
 
 
 def test_a_store_clock_never_runs_backwards() -> None:

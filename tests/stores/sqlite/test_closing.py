@@ -62,6 +62,7 @@ VERBS: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
     "count": lambda store: store.count(NOW),
     "edges": lambda store: store.edges(parent_id="a"),
     "joins": lambda store: store.joins(["a"]),
+    "spawned": lambda store: store.spawned("a"),
     "unseen": lambda store: store.unseen(1),
     "pause": lambda store: store.pause(Pause("a", None, NOW)),
     "resume": lambda store: store.resume("a", None),
@@ -70,6 +71,7 @@ VERBS: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
     "workers": lambda store: store.workers(NOW),
     "events": lambda store: store.events(EventQuery()),
     "tail": lambda store: store.tail(),
+    "diagnose": lambda store: store.diagnose(),
     "wait": lambda store: store.wait("", 0),
 }
 

@@ -1,0 +1,164 @@
+"""Writing what happened to stored jobs: changes, heartbeats, notes, deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+
+from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge
+from headrace.stores.base import Commit, Committed, Extended, Fence, Note
+from headrace.stores.postgres import reading
+from headrace.stores.postgres.columns import Column, column
+from headrace.stores.postgres.lanes import Lanes
+from headrace.stores.postgres.rows import STATE_OF
+from headrace.stores.postgres.session import Session
+from headrace.stores.postgres.texts import storable, storable_or_none
+
+
+async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
+    changes = wanted.changes
+    if not changes and not wanted.seen:
+        return Committed([])
+    seqs = await _seqs(session, changes)
+    rows = await session.write(
+        "commit",
+        wanted.together,
+        wanted.leases_as_read,
+        [*seqs],
+        *_changes(changes),
+        *_spent_keys(changes),
+        *await _tags(lanes, changes, seqs),
+        [parent_id for parent_id, _ in wanted.seen],
+        [child_id for _, child_id in wanted.seen],
+    )
+    ((applied, parents, children, kinds, outcomes),) = rows
+    written = frozenset(applied or ())
+    return Committed(
+        [position in written for position in range(1, len(changes) + 1)],
+        [
+            Edge(parent_id, child_id, DependencyKind(kind), STATE_OF[outcome])
+            for parent_id, child_id, kind, outcome in zip(
+                parents or (), children or (), kinds or (), outcomes or (), strict=True
+            )
+        ],
+    )
+
+
+async def extend(
+    session: Session, leases: Mapping[Fence, float | None], now: datetime
+) -> list[Extended]:
+    rows = await session.write(
+        "extend",
+        [storable(fence.job_id) for fence in leases],
+        [storable(fence.token) for fence in leases],
+        [
+            None if seconds is None else now + timedelta(seconds=seconds)
+            for seconds in leases.values()
+        ],
+        now,
+    )
+    extended = {job_id: Extended(job_id, STATE_OF[state], until) for job_id, state, until in rows}
+    ids = dict.fromkeys(fence.job_id for fence in leases)
+    return [extended[job_id] for job_id in ids if job_id in extended]
+
+
+async def annotate(session: Session, fence: Fence, note: Note, now: datetime) -> bool:
+    ((written,),) = await session.write(
+        "annotate",
+        storable(fence.job_id),
+        storable(fence.token),
+        note.progress,
+        storable_or_none(note.progress_note),
+        note.checkpoint_json,
+        now,
+    )
+    return bool(written)
+
+
+async def delete(session: Session, jobs: Mapping[str, int]) -> bool:
+    if not jobs:
+        return True
+    ((deleted,),) = await session.write(
+        "delete", [storable(job_id) for job_id in jobs], list(jobs.values())
+    )
+    return bool(deleted)
+
+
+async def _seqs(session: Session, changes: Sequence[Change]) -> list[int]:
+    """The seqs of the jobs; a job that was not read from the store is looked up by its id."""
+    unread = [change.before.id for change in changes if not change.before.seq]
+    known = await reading.seqs_of(session, unread) if unread else {}
+    return [change.before.seq or known.get(change.before.id, 0) for change in changes]
+
+
+def _changes(changes: Sequence[Change]) -> list[Column]:
+    """One list per column, in the order of commit.sql."""
+    after = [change.after for change in changes]
+    events = [change.event for change in changes]
+    return [
+        [job.id for job in after],
+        column([change.before.version for change in changes]),
+        column([change.before.lease_until for change in changes]),
+        column([change.before.state for change in changes]),
+        column([job.state for job in after]),
+        column([job.version for job in after]),
+        column([job.run_at for job in after]),
+        column([job.updated_at for job in after]),
+        column([job.attempt for job in after]),
+        column([job.failures for job in after]),
+        column([job.losses for job in after]),
+        column([job.token for job in after]),
+        column([job.lease_until for job in after]),
+        column([job.assignee for job in after]),
+        column([job.assigned_at for job in after]),
+        column([job.scheduled_at for job in after]),
+        column([job.started_at for job in after]),
+        column([job.last_failed_at for job in after]),
+        column([job.finalized_at for job in after]),
+        column([None if job.failure is None else storable(job.failure.message) for job in after]),
+        column([None if job.failure is None else job.failure.category for job in after]),
+        column(
+            [None if job.failure is None else storable_or_none(job.failure.code) for job in after]
+        ),
+        column([job.result_json for job in after]),
+        column([event.kind for event in events]),
+        column([event.category for event in events]),
+        column([storable_or_none(event.code) for event in events]),
+        column([storable_or_none(event.message) for event in events]),
+        column([event.wait_us for event in events]),
+        column([event.run_us for event in events]),
+        column([event.result_bytes for event in events]),
+    ]
+
+
+def _spent_keys(changes: Sequence[Change]) -> list[Column]:
+    ended = [
+        change.after
+        for change in changes
+        if change.after.key is not None and change.after.state in TERMINAL
+    ]
+    return [
+        [job.tenant for job in ended],
+        [job.queue for job in ended],
+        [job.type for job in ended],
+        [job.key for job in ended],
+        [job.id for job in ended],
+    ]
+
+
+async def _tags(lanes: Lanes, changes: Sequence[Change], seqs: Sequence[int]) -> list[Column]:
+    """The tags of jobs that are claimable before or after: `ready_tags` follows them."""
+    moved = [
+        (change.before, seq)
+        for change, seq in zip(changes, seqs, strict=True)
+        if change.before.tags
+        and (change.before.state in CLAIMABLE or change.after.state in CLAIMABLE)
+    ]
+    if not moved:
+        return [[], [], [], []]
+    rows = [
+        (seq, tag, lane, job.run_at if job.state in CLAIMABLE else None)
+        for (job, seq), lane in zip(moved, await lanes.of([job for job, _ in moved]), strict=True)
+        for tag in job.tags
+    ]
+    return [list(column) for column in zip(*rows, strict=True)]

@@ -1,0 +1,30 @@
+-- Write what a worker says of a job it holds, if the lease holds. NULL leaves what is there.
+CREATE FUNCTION headrace.annotate_job(
+    the_id text,
+    the_token text,
+    new_progress double precision,
+    new_note text,
+    new_checkpoint bytea,
+    the_time timestamptz
+) RETURNS boolean
+LANGUAGE plpgsql
+SET plan_cache_mode = force_generic_plan
+-- By index, whatever the statistics say: they may be from a time when the tables were empty.
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    UPDATE headrace.jobs SET
+        progress = coalesce(new_progress, jobs.progress),
+        progress_note = coalesce(new_note, jobs.progress_note),
+        checkpoint = coalesce(new_checkpoint, jobs.checkpoint)
+    WHERE
+        jobs.seq = (SELECT bodies.seq FROM headrace.bodies WHERE bodies.id = the_id)
+        AND jobs.token = the_token
+        AND (jobs.lease_until IS NULL OR jobs.lease_until > the_time);
+    RETURN FOUND;
+END;
+$$;

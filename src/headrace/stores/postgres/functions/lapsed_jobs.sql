@@ -1,0 +1,24 @@
+-- Leased jobs whose lease is over, the longest lapsed first.
+CREATE FUNCTION headrace.lapsed_jobs(the_time timestamptz, the_lanes integer[], the_limit integer) RETURNS SETOF headrace.job_rows
+LANGUAGE plpgsql
+STABLE
+SET plan_cache_mode = force_generic_plan
+-- By index, whatever the statistics say: they may be from a time when the tables were empty.
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+SET enable_hashjoin = off
+SET enable_mergejoin = off
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT job.*
+    FROM headrace.job_rows AS job
+    WHERE
+        job.state IN ('running', 'cancelling')
+        AND job.lease_until <= the_time
+        AND (the_lanes IS NULL OR job.lane = ANY (the_lanes))
+    ORDER BY job.lease_until, job.seq
+    LIMIT the_limit;
+END;
+$$;

@@ -1,0 +1,102 @@
+"""Hints that the log has grown: NOTIFY and LISTEN, debounced. Never the truth, only a reason to look."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Callable
+
+from headrace.errors import HeadraceError
+from headrace.stores.postgres.pool import Connection, Pool
+from headrace.stores.postgres.session import Session
+
+NOTIFY_PAUSE_SECONDS = 0.02
+"""At most fifty notifications a second from one process. A NOTIFY takes a lock that the whole server shares
+for the length of a commit: one per insert would halve what many producers can submit."""
+_RETRY_SECONDS = (0.1, 5.0)
+
+
+class Hints:
+    """Tells other processes of writes here, and tasks here of writes anywhere."""
+
+    def __init__(self, pool: Pool, session: Session, channel: str) -> None:
+        self._pool = pool
+        self._session = session
+        self._channel = channel
+        self._written = False
+        self._notifier: asyncio.Task[None] | None = None
+        self._listener: asyncio.Task[None] | None = None
+        self._waiters: set[asyncio.Event] = set()
+
+    def wrote(self) -> None:
+        """Something was committed here. Costs the writer nothing: others are told in the background."""
+        self._wake()
+        self._written = True
+        if self._notifier is None or self._notifier.done():
+            self._notifier = asyncio.create_task(self._notify())
+
+    async def wait(self, timeout_seconds: float) -> bool:
+        """True as soon as somebody wrote, False after the timeout."""
+        if self._listener is None or self._listener.done():
+            self._listener = asyncio.create_task(self._listen())
+        waiter = asyncio.Event()
+        self._waiters.add(waiter)
+        try:
+            async with asyncio.timeout(timeout_seconds):
+                await waiter.wait()
+        except TimeoutError:
+            return False
+        else:
+            return True
+        finally:
+            self._waiters.discard(waiter)
+
+    async def close(self) -> None:
+        tasks = [task for task in (self._notifier, self._listener) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._wake()
+
+    def _wake(self) -> None:
+        for waiter in self._waiters:
+            waiter.set()
+
+    async def _notify(self) -> None:
+        while self._written:
+            self._written = False
+            with contextlib.suppress(HeadraceError):  # a lost hint costs one poll
+                await self._session.write("notify", self._channel)
+            await asyncio.sleep(NOTIFY_PAUSE_SECONDS)
+
+    async def _listen(self) -> None:
+        """Keep one connection listening; when it breaks, connect again with backoff."""
+        pause, longest = _RETRY_SECONDS
+        while True:
+            try:
+                connection = await self._pool.dedicated()
+            except Exception:  # noqa: BLE001 - whatever it is, polling goes on and so do we
+                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+                pause = min(2 * pause, longest)
+                continue
+            try:
+                ended = asyncio.Event()
+                connection.add_termination_listener(_calling(ended.set))
+                await connection.add_listener(self._channel, _calling(self._wake))
+                pause = _RETRY_SECONDS[0]
+                self._wake()  # whatever happened before it listened
+                await ended.wait()
+            except Exception:  # noqa: BLE001 - as above
+                await asyncio.sleep(pause)
+            finally:
+                connection.terminate()
+
+
+def _calling(function: Callable[[], None]) -> Callable[..., None]:
+    """A driver's callback: what it is called with does not matter."""
+
+    def called(*_: Connection) -> None:
+        function()
+
+    return called

@@ -1,0 +1,1 @@
+SELECT * FROM headrace.get_jobs($1::text[])

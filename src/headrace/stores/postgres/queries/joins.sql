@@ -1,0 +1,1 @@
+SELECT * FROM headrace.joins_into($1::text[])

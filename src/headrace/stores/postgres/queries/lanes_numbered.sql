@@ -1,0 +1,8 @@
+SELECT
+    id,
+    tenant,
+    queue,
+    type,
+    priority
+FROM headrace.lanes
+WHERE id = ANY ($1::integer[])

@@ -1,0 +1,5 @@
+SELECT
+    queue,
+    tenant,
+    since
+FROM headrace.pauses

@@ -1,0 +1,1 @@
+UPDATE headrace.schema_version SET version = $1::integer

@@ -1,0 +1,1 @@
+SELECT * FROM headrace.spawned_jobs($1::text)

@@ -1,0 +1,1 @@
+SELECT * FROM headrace.log_tail($1::boolean)

@@ -1,0 +1,9 @@
+SELECT
+    worker,
+    seen_at,
+    tenant,
+    queues,
+    types,
+    tags
+FROM headrace.workers
+WHERE seen_at >= $1::timestamptz

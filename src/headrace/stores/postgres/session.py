@@ -1,0 +1,82 @@
+"""Where the statements of a verb run: on the store's own connections, or on the caller's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from headrace.errors import HeadraceError
+from headrace.stores.postgres.failures import (
+    Violated,
+    is_conflict,
+    is_lost,
+    is_unsent,
+    is_violation,
+    translate,
+)
+from headrace.stores.postgres.pool import Pool
+from headrace.stores.postgres.sql import Sql
+
+Row = Sequence[Any]
+"""By position, whichever driver it came from."""
+
+_TRIES = 5
+
+
+class Session(Protocol):
+    """Runs one named query at a time. Each is a transaction of its own, or a part of the caller's."""
+
+    @property
+    def is_callers(self) -> bool:
+        """The caller's transaction decides whether, and when, what is written here counts."""
+        ...
+
+    async def read(self, name: str, *arguments: object) -> Sequence[Row]:
+        """The rows of a query that writes nothing."""
+        ...
+
+    async def write(self, name: str, *arguments: object) -> Sequence[Row]:
+        """The rows of a query that writes. Raises Violated where a constraint refused it.
+
+        Whatever it raises, nothing of it is stored (unless a broken connection hides the answer).
+        """
+        ...
+
+
+class PoolSession:
+    """On the store's own connections: each statement commits by itself."""
+
+    is_callers = False
+
+    def __init__(self, pool: Pool, sql: Sql, where: str) -> None:
+        self._pool = pool
+        self._sql = sql
+        self._where = where
+
+    async def read(self, name: str, *arguments: object) -> Sequence[Row]:
+        return await self._run(name, arguments, writes=False)
+
+    async def write(self, name: str, *arguments: object) -> Sequence[Row]:
+        return await self._run(name, arguments, writes=True)
+
+    async def _run(
+        self, name: str, arguments: tuple[object, ...], *, writes: bool
+    ) -> Sequence[Row]:
+        text = self._sql.query(name)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                async with self._pool.connection() as connection:
+                    rows: Sequence[Row] = await connection.fetch(text, *arguments)
+                    return rows
+            except HeadraceError:
+                raise
+            except Exception as error:
+                if is_violation(error):
+                    raise Violated from error
+                # What was never sent can be sent again, what was rolled back for another's sake
+                # can be tried again, and a read can be asked again.
+                again = is_unsent(error) or is_conflict(error) or (is_lost(error) and not writes)
+                self._pool.check_open()
+                if not (again and tries_left):
+                    raise translate(error, self._where, writes=writes) from error
+        raise AssertionError("unreachable")

@@ -1,0 +1,101 @@
+"""Storing new jobs, with all that must be stored with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from headrace.clock import to_us
+from headrace.model import Edge, State
+from headrace.stores.base import Clash, Inserted, Insertion
+from headrace.stores.redis.codes import STATE_CODE
+from headrace.stores.redis.failures import text_refused
+from headrace.stores.redis.log import pack_event
+from headrace.stores.redis.rows import (
+    more_of,
+    pack_body,
+    pack_names,
+    pack_row,
+    pack_scope,
+    us_or_none,
+)
+from headrace.stores.redis.scripts import Script
+from headrace.stores.redis.server import Argument, Server
+
+_INSERT = Script("insert")
+
+_SPEC = Struct(">Iqq")  # the lane's place in the list, expires_at, lease_until
+_EDGES_PER_ARGUMENT = 500  # so that a script never unpacks a very large list at once
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+async def insert(server: Server, insertion: Insertion) -> Inserted | Clash:
+    """All of it, or nothing and what stood in the way."""
+    with text_refused():
+        arguments = _arguments(insertion)
+    outcome, *rest = await server.write_script(_INSERT, *arguments)
+    match outcome:
+        case b"ok":
+            first = int(rest[0])
+            return Inserted([replace(job, seq=first + n) for n, job in enumerate(insertion.jobs)])
+        case b"fence":
+            return Clash(fence=True)
+        case b"parents":
+            return Clash(parents=[name.decode() for name in rest[0]])
+        case b"ids":
+            return Clash(ids=[name.decode() for name in rest[0]])
+        case _:
+            return Clash(keys=[insertion.keys[place - 1].scope for place in rest[0]])
+
+
+def _arguments(insertion: Insertion) -> list[Argument]:
+    jobs = insertion.jobs
+    lanes: dict[str, int] = {}
+    stored: list[Argument] = []
+    more: list[tuple[int, str, str]] = []
+    for index, (job, event) in enumerate(zip(jobs, insertion.events, strict=True)):
+        names = pack_names(job.tenant, job.queue, job.type, job.priority)
+        place = lanes.setdefault(names, len(lanes) + 1)
+        spec = _SPEC.pack(place, us_or_none(job.expires_at), us_or_none(job.lease_until))
+        stored += (spec + pack_row(job), pack_body(job), pack_event(event))
+        more += ((index, letter, value) for letter, value in more_of(job))
+    fence = insertion.fence
+    head = (
+        to_us(insertion.now),
+        len(jobs),
+        list(lanes),
+        False if fence is None else (fence.job_id, fence.token),
+        [(name, _code(outcome)) for name, outcome in insertion.parents.items()],
+        [
+            (
+                pack_scope(hold.scope),
+                hold.job_id,
+                False if hold.expires_at is None else to_us(hold.expires_at),
+                hold.released_when_terminal,
+            )
+            for hold in insertion.keys
+        ],
+        more,
+    )
+    return [_encode(head), *(job.id for job in jobs), *stored, *_edges(insertion.edges)]
+
+
+def _edges(edges: Sequence[Edge]) -> list[Argument]:
+    flat: list[Any] = [
+        (edge.parent_id, edge.child_id, str(edge.kind), _code(edge.outcome), edge.seen)
+        for edge in edges
+    ]
+    return [
+        _encode(flat[start : start + _EDGES_PER_ARGUMENT])
+        for start in range(0, len(flat), _EDGES_PER_ARGUMENT)
+    ]
+
+
+def _code(outcome: State | None) -> str | bool:
+    """False rather than nothing: a hole would end a list in Lua."""
+    return False if outcome is None else STATE_CODE[outcome]

@@ -1,0 +1,54 @@
+"""What the holder of a lease writes: heartbeats and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from headrace.clock import to_us
+from headrace.stores.base import Extended, Fence, Note
+from headrace.stores.redis.codes import STATE_OF_BYTE
+from headrace.stores.redis.rows import pack_progress, score
+from headrace.stores.redis.scripts import Script
+from headrace.stores.redis.server import Argument, Server
+
+_EXTEND = Script("extend")
+_ANNOTATE = Script("annotate")
+
+_LEASES_PER_CALL = 1000
+
+
+async def extend(
+    server: Server, leases: Mapping[Fence, float | None], now: datetime
+) -> list[Extended]:
+    wanted = [
+        (fence, None if seconds is None else now + timedelta(seconds=seconds))
+        for fence, seconds in leases.items()
+    ]
+    extended: list[Extended] = []
+    for start in range(0, len(wanted), _LEASES_PER_CALL):
+        page = wanted[start : start + _LEASES_PER_CALL]
+        arguments: list[Argument] = [to_us(now)]
+        for fence, until in page:
+            arguments += (fence.job_id, fence.token, score(until))
+        # A heartbeat sent twice does what one does: it may be repeated.
+        states = await server.read_script(_EXTEND, *arguments)
+        extended += (
+            Extended(fence.job_id, STATE_OF_BYTE[state], until)
+            for (fence, until), state in zip(page, states, strict=True)
+            if state
+        )
+    return extended
+
+
+async def annotate(server: Server, fence: Fence, note: Note, now: datetime) -> bool:
+    said: list[Argument] = []
+    if note.progress is not None:
+        said += ("p", pack_progress(note.progress))
+    if note.progress_note is not None:
+        said += ("n", note.progress_note)
+    if note.checkpoint_json is not None:
+        said += ("c", note.checkpoint_json)
+    arguments = (to_us(now), fence.job_id, fence.token, *said)
+    # The lease fences a note, and a note sent twice does what one does: it may be repeated.
+    return bool(await server.read_script(_ANNOTATE, *arguments))

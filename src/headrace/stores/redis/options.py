@@ -1,0 +1,89 @@
+"""What a url says: where the server is, and how the store is to behave."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import msgspec
+from redis.asyncio.connection import parse_url
+
+from headrace.errors import InvalidInput
+
+SCHEMES = ("redis", "rediss", "unix")
+TIMEOUT_SECONDS = 30.0
+CONNECT_TIMEOUT_SECONDS = 5.0
+CONNECTIONS_MAX = 16
+"""Redis runs one script at a time; more connections would only wait at the server instead of here."""
+
+_OURS = frozenset({"prefix", "durability"})
+_REDIS = frozenset(
+    {
+        "client_name",
+        "db",
+        "health_check_interval",
+        "max_connections",
+        "password",
+        "socket_connect_timeout",
+        "socket_keepalive",
+        "socket_timeout",
+        "username",
+    }
+)
+_TLS = "ssl_"
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """A url, taken apart."""
+
+    address: str
+    """For messages: without user, password and options."""
+    connection: dict[str, Any]
+    """For redis-py's connections."""
+    prefix: str
+    relaxed_durability: bool
+    timeout_seconds: float | None
+    connections_max: int
+
+
+def parse(url: str, *, prefix: str, relaxed_durability: bool) -> Options:
+    """The options of a url; those in the url win. Raises InvalidInput for one that is not known.
+
+    Options that would change what a command means (decoding, retries, the protocol) are refused.
+    """
+    parts = urlsplit(url)
+    given = dict(parse_qsl(parts.query, keep_blank_values=True))
+    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    if parts.scheme not in SCHEMES:
+        raise InvalidInput(f"{address} is not a Redis url: write redis://host:port/0")
+    ours = {name: given.pop(name) for name in _OURS & given.keys()}
+    unknown = [name for name in given if name not in _REDIS and not name.startswith(_TLS)]
+    if unknown:
+        raise InvalidInput(
+            f"{address} has options this store does not take: {', '.join(sorted(unknown))}"
+        )
+    durability = ours.get("durability")
+    if durability not in (None, "relaxed"):
+        raise InvalidInput(f"durability={durability!r} in {address}: it is relaxed or left out")
+    try:
+        connection: dict[str, Any] = dict(
+            parse_url(urlunsplit(parts._replace(query=urlencode(given))))
+        )
+    except ValueError as error:
+        raise InvalidInput(f"{address} cannot be read: {error}") from error
+    timeout = connection.pop("socket_timeout", TIMEOUT_SECONDS)
+    connection.setdefault("socket_connect_timeout", CONNECT_TIMEOUT_SECONDS)
+    return Options(
+        address=address,
+        connections_max=connection.pop("max_connections", CONNECTIONS_MAX),
+        connection=connection,
+        prefix=_check_prefix(ours.get("prefix", prefix)),
+        relaxed_durability=relaxed_durability or durability == "relaxed",
+        timeout_seconds=timeout or None,
+    )
+
+
+def _check_prefix(prefix: str) -> str:
+    if not prefix or not prefix.isprintable() or set(prefix) & set("{} "):
+        raise InvalidInput(f"the prefix {prefix!r} must be text without braces and spaces")
+    return prefix

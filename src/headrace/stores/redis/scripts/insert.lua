@@ -1,0 +1,149 @@
+-- insert: store new jobs with their events, edges and keys, or nothing.
+--
+-- uses     rows writes lanes lines places log edges holding
+-- keys     jobs rows bodies more leases expiry blocked counts failures lanes lane_ids counters keys
+--          edges unseen events gone root
+-- derived  {root}:tag:<tag>            zset  jobs that have the tag, by seq
+--          {root}:spawned:<parent id>  zset  jobs that the parent spawned, by seq
+--          (same hash tag as the root) and those of lines, places and edges
+-- args     1            { now, number of jobs, lanes (names as JSON), fence { id, token } or false,
+--                         parents { { id, outcome or false } }, holds { { scope, id, expires_at or
+--                         false, released when terminal } }, more { { index, letter, value } } }
+--          2 … n + 1    the ids
+--          then         per job: lane's place in the list, expires_at, lease_until and row; body; event
+--          then         edges, up to some hundred per argument: { { parent, child, kind, outcome or
+--                         false, seen } }
+-- returns  { 'ok', the first seq }, or the first kind of clash, in this order, with nothing stored:
+--          { 'fence' }, { 'parents', ids }, { 'ids', ids }, { 'keys', places in the list of holds }
+-- errors   none of its own
+
+local now, count, lane_list, fence, parents, holds, more = unpack(cmsgpack.unpack(ARGV[1]))
+
+local function moved_parents()
+  local moved = {}
+  for _, parent in ipairs(parents) do
+    local packed = packed_row_of(parent[1])
+    local state = packed and read_row(packed).state
+    local outcome = state and TERMINAL[state] and state
+    if not packed or (outcome or false) ~= parent[2] then
+      moved[#moved + 1] = parent[1]
+    end
+  end
+  return moved
+end
+
+local function stored_ids()
+  local stored = {}
+  for first = 2, count + 1, CHUNK do
+    local last = math.min(first + CHUNK - 1, count + 1)
+    for index, seq in ipairs(redis.call('ZMSCORE', K.jobs, unpack(ARGV, first, last))) do
+      if seq then
+        stored[#stored + 1] = ARGV[first + index - 1]
+      end
+    end
+  end
+  return stored
+end
+
+local function held_keys()
+  local scopes, held = {}, {}
+  for index, hold in ipairs(holds) do
+    scopes[index] = hold[1]
+  end
+  for index, packed in ipairs(fetch('HMGET', K.keys, scopes)) do
+    local expires_at = packed and cmsgpack.unpack(packed)[2]
+    if packed and (not expires_at or expires_at > now) then
+      held[#held + 1] = index
+    end
+  end
+  return held
+end
+
+if fence and not held_by(fence[1], fence[2], now) then
+  return { 'fence' }
+end
+for _, clash in ipairs({ { 'parents', moved_parents() }, { 'ids', stored_ids() }, { 'keys', held_keys() } }) do
+  if #clash[2] > 0 then
+    return clash
+  end
+end
+
+-- From here on it is written.
+
+local function number_lanes()
+  local numbers = fetch('HMGET', K.lane_ids, lane_list)
+  for index, names in ipairs(lane_list) do
+    if not numbers[index] then
+      numbers[index] = redis.call('HINCRBY', K.counters, 'lanes', 1)
+      redis.call('HSET', K.lane_ids, names, numbers[index])
+      redis.call('HSET', K.lanes, numbers[index], names)
+    end
+    numbers[index] = tonumber(numbers[index])
+  end
+  return numbers
+end
+
+-- An id that was used before, by a job since deleted, goes on with the history of that job.
+local function last_event_of_gone(id)
+  local event = redis.call('ZSCORE', K.gone, id)
+  if event then
+    redis.call('ZREM', K.gone, id)
+  end
+  return event and tonumber(event) or 0
+end
+
+local flags = {}
+local first_seq = redis.call('HINCRBY', K.counters, 'jobs', count) - count + 1
+for _, one in ipairs(more) do
+  local index, letter, value = unpack(one)
+  for _, kind in ipairs(MORE) do
+    if kind[2] == letter then
+      flags[index] = (flags[index] or 0) + kind[1]
+    end
+  end
+  hset(K.more, handle_of(first_seq + index) .. letter, value)
+end
+
+local lanes = number_lanes()
+local reuse = redis.call('EXISTS', K.gone) == 1
+local argument = count + 2
+reserve_events(count)
+for index = 0, count - 1 do
+  local id, seq = ARGV[index + 2], first_seq + index
+  local handle = handle_of(seq)
+  local place, expires_at, lease, at = struct.unpack('>I4i8i8', ARGV[argument])
+  local lane = lanes[place]
+  local event = log_event(lane, reuse and last_event_of_gone(id) or 0, ARGV[argument + 2])
+  local _, parent = struct.unpack(NAMES, ARGV[argument + 1])
+  local bits = flags[index] or 0
+  if parent ~= '' then
+    bits = bits + SPAWNED
+    zadd(K.root .. ':spawned:' .. parent, seq, handle)
+  end
+  local packed = front(lane, bits, event) .. string.sub(ARGV[argument], at)
+  local row = read_row(packed)
+  enter(row, handle, packed, lease == NONE and '+inf' or lease)
+  zadd(K.jobs, seq, id)
+  hset(K.rows, handle, packed)
+  hset(K.bodies, handle, ARGV[argument + 1])
+  if row.tags ~= '' then
+    for tag in each_tag(row.tags) do
+      zadd(K.root .. ':tag:' .. tag, seq, handle)
+    end
+  end
+  if expires_at ~= NONE and not TERMINAL[row.state] then
+    zadd(K.expiry, expires_at, handle)
+  end
+  argument = argument + 3
+end
+for _, hold in ipairs(holds) do
+  hset(K.keys, hold[1], cmsgpack.pack({ hold[2], hold[3], hold[4] }))
+end
+write_all()
+write_heads()
+for edges = argument, #ARGV do
+  for _, edge in ipairs(cmsgpack.unpack(ARGV[edges])) do
+    add_edge(unpack(edge))
+  end
+end
+return { 'ok', first_seq }

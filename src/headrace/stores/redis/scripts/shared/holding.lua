@@ -1,0 +1,42 @@
+-- holding: who holds a lease, and who holds an idempotency key.
+--
+-- keys     jobs rows leases keys
+--
+-- `keys` maps a scope to { job id, expires_at or false, released when terminal } packed.
+
+local function packed_row_of(id)
+  local seq = redis.call('ZSCORE', K.jobs, id)
+  if not seq then
+    return nil
+  end
+  local handle = handle_of(tonumber(seq))
+  return redis.call('HGET', K.rows, handle), handle
+end
+
+-- The row and handle of the job if the token holds its lease at `now`; nil otherwise.
+local function held_by(id, token, now)
+  local packed, handle = packed_row_of(id)
+  if not packed then
+    return nil
+  end
+  local row = read_rest(read_row(packed), packed)
+  if row.token ~= token or token == '' then
+    return nil
+  end
+  local lease = redis.call('ZSCORE', K.leases, handle)
+  if lease and tonumber(lease) <= now then
+    return nil
+  end
+  return row, handle, packed
+end
+
+-- Give up the key of a job that ends, or (`always`) that is deleted, if the job still holds it.
+local function release_key(scope, id, always)
+  local packed = redis.call('HGET', K.keys, scope)
+  if packed then
+    local hold = cmsgpack.unpack(packed)
+    if hold[1] == id and (always or hold[3]) then
+      redis.call('HDEL', K.keys, scope)
+    end
+  end
+end

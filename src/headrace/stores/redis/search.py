@@ -1,0 +1,216 @@
+"""Reading jobs: by id, by filters, and those whose time has come.
+
+A search goes through the narrowest list at hand, page by page, in order of seq; each page is one short
+script that checks the filters on the rows, so that no call holds the server up for long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+import msgspec
+
+from headrace.clock import to_us
+from headrace.model import TERMINAL, Job, State
+from headrace.stores.base import Query
+from headrace.stores.redis.codes import STATE_CODE
+from headrace.stores.redis.rows import handle_of, read_jobs
+from headrace.stores.redis.scripts import Script
+from headrace.stores.redis.server import Argument, Server
+
+_GET = Script("get")
+_PICK = Script("pick")
+_DUE = Script("due")
+_LISTS = Script("lists")
+
+_IDS_PER_CALL = 500
+_HANDLES_PER_CALL = 1000
+_BYTES_PER_CALL = 16_000_000
+_GATHER_MAX = 200_000
+"""Up to so many jobs of the wanted states are gathered and sorted; past that, all jobs are walked:
+then the states are common, and a page of the walk finds some."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+async def get(server: Server, ids: Sequence[str]) -> dict[str, Job]:
+    found: dict[str, Job] = {}
+    start = 0
+    while start < len(ids):
+        page = ids[start : start + _IDS_PER_CALL]
+        reply, looked_at = await server.read_script(_GET, _BYTES_PER_CALL, *page)
+        found |= {job.id: job for job in read_jobs(reply)}
+        start += looked_at
+    return found
+
+
+async def find(server: Server, query: Query) -> list[Job]:
+    """Up to `limit` jobs that match, in order of seq."""
+    found: list[Job] = []
+    async for handles in _candidates(server, query):
+        found += await _pick(server, query, handles, query.limit - len(found))
+        if len(found) >= query.limit:
+            break
+    return found
+
+
+async def spawned(server: Server, parent_id: str) -> list[Job]:
+    """The jobs that a job spawned, in order of seq."""
+    found: list[Job] = []
+    every = Query()
+    async for handles in walk(server, server.keys.spawned(parent_id), every):
+        found += await _pick(server, every, handles, len(handles))
+    return found
+
+
+async def _pick(
+    server: Server, query: Query, handles: Sequence[str | bytes], limit: int
+) -> list[Job]:
+    """Of these jobs the first `limit` that match."""
+    wanted = pack_filter(query)
+    found: list[Job] = []
+    start = 0
+    while start < len(handles) and len(found) < limit:
+        page = handles[start : start + _HANDLES_PER_CALL]
+        reply, looked_at = await server.read_script(
+            _PICK, wanted, limit - len(found), _BYTES_PER_CALL, *page
+        )
+        found += read_jobs(reply)
+        start += looked_at
+    return found
+
+
+async def due(
+    server: Server,
+    which: Literal["leases", "expiry"],
+    now: datetime,
+    limit: int,
+    tenant: str | None,
+) -> list[Job]:
+    """Jobs whose lease, or lifetime, is over by `now`; the longest over first."""
+    found: dict[str, Job] = {}
+    rank = 0
+    while rank >= 0 and len(found) < limit:
+        size = min(limit - len(found), _HANDLES_PER_CALL)
+        reply, following = await server.read_script(
+            _DUE, which, to_us(now), size, tenant or "", rank
+        )
+        jobs = read_jobs(reply)
+        found |= {job.id: job for job in jobs}
+        rank = following
+    return list(found.values())
+
+
+def pack_filter(query: Query) -> bytes:
+    """For scripts/shared/matching.lua."""
+    return _encode(
+        (
+            False if query.tenant is None else query.tenant,
+            False if query.queues is None else list(query.queues),
+            False if query.types is None else list(query.types),
+            False if query.states is None else [STATE_CODE[state] for state in query.states],
+            list(query.tags),
+            False if query.assignee is None else query.assignee,
+            _us(query.created_from),
+            _us(query.created_before),
+            _us(query.finalized_before),
+        )
+    )
+
+
+def _us(moment: datetime | None) -> int | bool:
+    return False if moment is None else to_us(moment)
+
+
+async def _candidates(server: Server, query: Query) -> AsyncIterator[Sequence[str | bytes]]:
+    """Handles of every job that may match, in the order of the query, page by page."""
+    if query.ids is not None:
+        jobs = (await get(server, list(dict.fromkeys(query.ids)))).values()
+        yield _in_order([handle_of(job.seq) for job in jobs], query)
+        return
+    tag, tagged = await rarest(server, query.tags) if query.tags else ("", None)
+    lists, listed = await _lists(server, query)
+    if listed is not None and listed <= _GATHER_MAX and (tagged is None or listed <= tagged):
+        yield _in_order(await _gather(server, lists, query), query)
+    elif tagged is not None:
+        async for page in walk(server, server.keys.tag(tag), query):
+            yield page
+    else:
+        async for page in walk(server, server.keys.of("jobs"), query, by_id=True):
+            yield page
+
+
+async def rarest(server: Server, tags: Sequence[str]) -> tuple[str, int]:
+    """The tag with the fewest jobs, and how many those are."""
+    counts = [(int(await server.read("ZCARD", server.keys.tag(tag))), tag) for tag in tags]
+    jobs, tag = min(counts)
+    return tag, jobs
+
+
+async def walk(
+    server: Server, key: str, query: Query, *, by_id: bool = False
+) -> AsyncIterator[list[str | bytes]]:
+    """A list that is sorted by seq, from where the query goes on. `by_id`: its members are ids."""
+    command, end = ("ZREVRANGEBYSCORE", "-inf") if query.newest_first else ("ZRANGEBYSCORE", "+inf")
+    start = f"({query.after_seq}" if query.after_seq is not None else _opposite(end)
+    while True:
+        flat = await server.read(
+            command, key, start, end, "WITHSCORES", "LIMIT", 0, _HANDLES_PER_CALL
+        )
+        if not flat:
+            return
+        seqs = [int(float(value)) for value in flat[1::2]]
+        yield [handle_of(seq) for seq in seqs] if by_id else flat[::2]
+        if len(seqs) < _HANDLES_PER_CALL:
+            return
+        start = f"({seqs[-1]}"
+
+
+def _opposite(end: str) -> str:
+    return "-inf" if end == "+inf" else "+inf"
+
+
+async def _lists(server: Server, query: Query) -> tuple[list[str], int | None]:
+    """The lists that hold every job of the wanted states, and how many jobs those are.
+
+    None when the query names no states, or when the lists would be too many.
+    """
+    states = set(State) if query.states is None else set(query.states)
+    before: Argument = ""
+    if query.finalized_before is not None:
+        states &= TERMINAL
+        before = f"({to_us(query.finalized_before)}"
+    elif query.states is None:
+        return [], None
+    letters = "".join(sorted(STATE_CODE[state] for state in states))
+    keys, jobs = await server.read_script(_LISTS, letters, before)
+    return [key.decode() for key in keys], int(jobs)
+
+
+async def _gather(server: Server, lists: Sequence[str], query: Query) -> list[bytes]:
+    handles: list[bytes] = []
+    for key in lists:
+        before: Argument = "+inf"
+        if query.finalized_before is not None:
+            before = f"({to_us(query.finalized_before)}"
+        offset = 0
+        while True:
+            page: list[Any] = await server.read(
+                "ZRANGEBYSCORE", key, "-inf", before, "LIMIT", offset, _HANDLES_PER_CALL * 10
+            )
+            handles += page
+            offset += len(page)
+            if len(page) < _HANDLES_PER_CALL * 10:
+                break
+    return handles
+
+
+def _in_order(handles: Sequence[str | bytes], query: Query) -> list[str | bytes]:
+    """Sorted by seq, from where the query goes on, each once."""
+    seqs = sorted({int(handle) for handle in handles}, reverse=query.newest_first)
+    after = query.after_seq
+    if after is not None:
+        seqs = [seq for seq in seqs if (seq < after if query.newest_first else seq > after)]
+    return [handle_of(seq) for seq in seqs]

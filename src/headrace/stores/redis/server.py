@@ -1,0 +1,154 @@
+"""Talking to the server: a small pool, scripts by hash, and what is safe to send twice.
+
+A command that never left is sent again once the server is back. A read that broke is read again. A
+write that was sent, and whose answer was lost, is never sent again: its fate is unknown, and is
+reported so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import redis.exceptions as redis_errors
+from hiredis import pack_command
+from redis.asyncio.connection import AbstractConnection
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from headrace.errors import StoreClosed, StoreError
+from headrace.stores.redis import failures
+from headrace.stores.redis.keys import Keys
+from headrace.stores.redis.options import Options
+from headrace.stores.redis.pool import Pool
+from headrace.stores.redis.scripts import Script
+
+PATIENCE_SECONDS = 5.0
+"""How long a call waits for a server that is away before it gives up; the next call waits anew."""
+REQUEST_BYTES_MAX = 1_000_000_000
+"""A server drops a client that sends more at once (client-query-buffer-limit, 1 GB by default)."""
+BACKOFF_SECONDS = 0.02
+BACKOFF_SECONDS_MAX = 0.5
+
+_BROKEN = (redis_errors.ConnectionError, redis_errors.TimeoutError, OSError, TimeoutError)
+Argument = str | bytes | int | float
+
+
+class Server:
+    """The server behind one store."""
+
+    def __init__(self, options: Options) -> None:
+        self.address = options.address
+        self.keys = Keys(options.prefix)
+        self._timeout_seconds = options.timeout_seconds
+        self._patience_seconds = PATIENCE_SECONDS
+        settings = {
+            **options.connection,
+            # redis-py would send a command again after a broken connection: see above why not.
+            "retry": Retry(NoBackoff(), 0),
+            # It would also make a task for each command to time it; `_exchange` has its own timeout.
+            "socket_timeout": None,
+            "protocol": 2,
+        }
+        self._pool = Pool(settings, options.connections_max)
+        self._calls: dict[str, tuple[str | int, ...]] = {}
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed
+
+    async def close(self) -> None:
+        self._closed = True
+        await self._pool.close()
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the store is closed; nothing was read or written")
+
+    async def read(self, *command: Argument) -> Any:
+        """The answer to one plain command that changes nothing (or may be repeated)."""
+        return await self._execute(command, None, repeatable=True)
+
+    async def write(self, *command: Argument) -> Any:
+        """As `write_script`, for one plain command."""
+        return await self._execute(command, None, repeatable=False)
+
+    async def read_script(self, script: Script, *arguments: Argument) -> Any:
+        """Run a script that changes nothing (or may be repeated)."""
+        return await self._execute((*self._call(script), *arguments), script, repeatable=True)
+
+    async def write_script(self, script: Script, *arguments: Argument) -> Any:
+        """Run a script that writes: once, or not at all, or its fate is unknown and said so."""
+        return await self._execute((*self._call(script), *arguments), script, repeatable=False)
+
+    async def connect_apart(self) -> AbstractConnection:
+        """A connection outside the pool, for whoever blocks on it; it is the caller's to close."""
+        self.check_open()
+        connection = self._pool.make()
+        await connection.connect()  # type: ignore[no-untyped-call]  # redis-py leaves it out
+        return connection
+
+    def _call(self, script: Script) -> tuple[str | int, ...]:
+        call = self._calls.get(script.sha)
+        if call is None:
+            call = self._calls[script.sha] = script.call(self.keys)
+        return call
+
+    async def _execute(
+        self, command: Sequence[Argument], script: Script | None, *, repeatable: bool
+    ) -> Any:
+        self.check_open()
+        deadline = time.monotonic() + self._patience_seconds
+        pause = BACKOFF_SECONDS
+        while True:
+            sent = False
+            try:
+                connection = await self._pool.acquire()
+                try:
+                    sent = True
+                    return await self._exchange(connection, command)
+                finally:
+                    self._pool.release(connection)
+            except redis_errors.AuthenticationError as error:
+                raise failures.unreachable(error, self.address) from error
+            except (*_BROKEN, redis_errors.ResponseError) as error:
+                if script is not None and failures.is_missing_script(error):
+                    await self._load(script)
+                    continue
+                self._judge(error, sent=sent, repeatable=repeatable)
+                if time.monotonic() + pause > deadline:
+                    raise failures.unreachable(error, self.address) from error
+            await asyncio.sleep(pause)
+            self.check_open()
+            pause = min(pause * 2, BACKOFF_SECONDS_MAX)
+
+    def _judge(self, error: Exception, *, sent: bool, repeatable: bool) -> None:
+        """Raise unless the command may be sent again."""
+        if self._closed:
+            fate = "it was not sent" if not sent else "whether it was carried out is unknown"
+            raise StoreClosed(f"the store was closed during the call; {fate}") from error
+        if isinstance(error, redis_errors.RedisError) and failures.is_not_now(error):
+            return
+        if isinstance(error, redis_errors.ResponseError):
+            raise failures.translate(error, self.address) from error
+        if sent and not repeatable:
+            raise failures.unknown_fate(error, self.address) from error
+
+    async def _exchange(self, connection: AbstractConnection, command: Sequence[Argument]) -> Any:
+        with failures.text_refused():
+            packed = pack_command(tuple(command))  # type: ignore[arg-type]  # its stub says one item
+        if len(packed) > REQUEST_BYTES_MAX:
+            raise StoreError(
+                f"the request is {len(packed)} bytes, {self.address} takes {REQUEST_BYTES_MAX} at "
+                "once; nothing was written: use smaller batches"
+            )
+        async with asyncio.timeout(self._timeout_seconds):
+            await connection.send_packed_command(packed, check_health=False)
+            return await connection.read_response()
+
+    async def _load(self, script: Script) -> None:
+        """Teach the server a script it does not know (yet, or any more after SCRIPT FLUSH)."""
+        await self._execute(("SCRIPT", "LOAD", script.text), None, repeatable=True)

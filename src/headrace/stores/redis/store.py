@@ -1,0 +1,204 @@
+"""The verbs of the Redis store, each in a module of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Self
+
+from headrace.clock import EPOCH
+from headrace.graph import Join
+from headrace.model import Edge, Event, Job
+from headrace.stores.base import (
+    Capabilities,
+    ClaimRequest,
+    Clash,
+    Commit,
+    Committed,
+    EventQuery,
+    Extended,
+    Fence,
+    Finding,
+    Inserted,
+    Insertion,
+    KeyScope,
+    Note,
+    Pause,
+    Query,
+    Tally,
+    WorkerSeen,
+)
+from headrace.stores.redis import (
+    claims,
+    commits,
+    counts,
+    deletions,
+    dependencies,
+    diagnosis,
+    durability,
+    insertions,
+    keyholders,
+    log,
+    options,
+    queues,
+    schema,
+    search,
+)
+from headrace.stores.redis import leases as held
+from headrace.stores.redis.server import Server
+from headrace.stores.redis.waiting import Watch
+
+
+class RedisStore:
+    """`redis://host:port/0`: Redis 7 or newer, or Valkey.
+
+    Each verb that writes is one Lua script, so it is atomic; what an acknowledged write survives is
+    the server's setting (`durability`). A verb whose connection breaks raises StoreUnavailable, which
+    says whether anything was written, and the store connects again by itself.
+    """
+
+    capabilities = Capabilities(name="redis", durable=True, shared=True)
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._watch = Watch(server)
+
+    @classmethod
+    async def open(
+        cls,
+        url: str,
+        *,
+        migrate: bool = False,
+        create: bool = True,
+        prefix: str = "headrace",
+        relaxed_durability: bool = False,
+    ) -> Self:
+        """The store behind the url; `?prefix=` and `?durability=relaxed` may also stand in the url.
+
+        Logs a warning if the server may lose acknowledged writes, unless relaxed durability is asked
+        for. Raises SchemaTooNew, SchemaTooOld (unless `migrate`) or StoreUnavailable.
+        """
+        chosen = options.parse(url, prefix=prefix, relaxed_durability=relaxed_durability)
+        server = Server(chosen)
+        try:
+            await schema.check(server, migrate=migrate, create=create)
+            if not chosen.relaxed_durability:
+                await durability.warn_unless_durable(server)
+        except BaseException:
+            await server.close()
+            raise
+        return cls(server)
+
+    async def close(self) -> None:
+        if not self._server.is_closed:
+            await self._server.close()
+            await self._watch.close()
+
+    async def now(self) -> datetime:
+        seconds, microseconds = await self._server.read("TIME")
+        return EPOCH + timedelta(seconds=int(seconds), microseconds=int(microseconds))
+
+    async def durability(self) -> durability.Durability:
+        """What an acknowledged write survives, as the server is set now."""
+        return await durability.durability(self._server)
+
+    async def diagnose(self) -> Sequence[Finding]:
+        return await diagnosis.diagnose(self._server)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    async def insert(self, insertion: Insertion) -> Inserted | Clash:
+        return await insertions.insert(self._server, insertion)
+
+    async def claim(self, request: ClaimRequest) -> Sequence[Job]:
+        return await claims.claim(self._server, request)
+
+    async def commit(self, commit: Commit) -> Committed:
+        return await commits.commit(self._server, commit)
+
+    async def extend(
+        self, leases: Mapping[Fence, float | None], now: datetime
+    ) -> Sequence[Extended]:
+        return await held.extend(self._server, leases, now)
+
+    async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
+        return await held.annotate(self._server, fence, note, now)
+
+    async def delete(self, jobs: Mapping[str, int]) -> bool:
+        return await deletions.delete(self._server, jobs)
+
+    # --- reading jobs ----------------------------------------------------------------------------
+
+    async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
+        return await search.get(self._server, ids)
+
+    async def find(self, query: Query) -> Sequence[Job]:
+        return await search.find(self._server, query)
+
+    async def lapsed(
+        self, now: datetime, limit: int, *, tenant: str | None = None
+    ) -> Sequence[Job]:
+        return await search.due(self._server, "leases", now, limit, tenant)
+
+    async def outlived(
+        self, now: datetime, limit: int, *, tenant: str | None = None
+    ) -> Sequence[Job]:
+        return await search.due(self._server, "expiry", now, limit, tenant)
+
+    async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
+        return await keyholders.keyed(self._server, scopes, now)
+
+    async def count(
+        self,
+        now: datetime,
+        *,
+        tenant: str | None = None,
+        queues: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> Sequence[Tally]:
+        return await counts.count(self._server, now, tenant=tenant, queues=queues, tags=tags)
+
+    # --- dependencies ----------------------------------------------------------------------------
+
+    async def edges(
+        self, *, parent_id: str | None = None, child_id: str | None = None
+    ) -> Sequence[Edge]:
+        return await dependencies.edges(self._server, parent_id, child_id)
+
+    async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
+        return await dependencies.joins(self._server, child_ids)
+
+    async def spawned(self, parent_id: str) -> Sequence[Job]:
+        return await search.spawned(self._server, parent_id)
+
+    async def unseen(self, limit: int) -> Sequence[Edge]:
+        return await dependencies.unseen(self._server, limit)
+
+    # --- queues and workers ----------------------------------------------------------------------
+
+    async def pause(self, pause: Pause) -> None:
+        await queues.pause(self._server, pause)
+
+    async def resume(self, queue: str, tenant: str | None) -> bool:
+        return await queues.resume(self._server, queue, tenant)
+
+    async def pauses(self) -> Sequence[Pause]:
+        return await queues.pauses(self._server)
+
+    async def announce(self, worker: WorkerSeen) -> None:
+        await queues.announce(self._server, worker)
+
+    async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
+        return await queues.workers(self._server, since)
+
+    # --- events ----------------------------------------------------------------------------------
+
+    async def events(self, query: EventQuery) -> Sequence[Event]:
+        return await log.events(self._server, query)
+
+    async def tail(self) -> str:
+        return await log.tail(self._server)
+
+    async def wait(self, after: str, timeout_seconds: float) -> None:
+        self._server.check_open()
+        await self._watch.wait(after, timeout_seconds)

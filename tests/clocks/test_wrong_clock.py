@@ -1,0 +1,69 @@
+"""A worker on a host with a wrong clock neither steals nor loses a lease: the store's clock counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta, tzinfo
+from typing import Self
+from unittest import mock
+
+import pytest
+
+from headrace import JobManager, JobSpec, State
+from headrace.connect import measured_clock, open_store
+from headrace.stores.base import JobStore
+
+TEN_MINUTES = timedelta(minutes=10)
+
+
+@contextmanager
+def host_clock_off_by(offset: timedelta) -> Iterator[None]:
+    """Everything in headrace.clock that asks the host for the time gets the wrong one."""
+
+    class Wrong(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Self:
+            moment = datetime.now(tz) + offset
+            return cls.fromtimestamp(moment.timestamp(), tz)
+
+    with mock.patch("headrace.clock.datetime", Wrong):
+        yield
+
+
+async def manager_on(store: JobStore) -> JobManager:
+    return JobManager(store, clock=await measured_clock(store))
+
+
+@pytest.mark.parametrize("offset", [TEN_MINUTES, -TEN_MINUTES], ids=["ahead", "behind"])
+async def test_a_wrong_host_clock_changes_nothing(store_url: str, offset: timedelta) -> None:
+    store = await open_store(store_url)
+    # A store that other processes can use is opened a second time, as another host would.
+    other = await open_store(store_url) if store.capabilities.shared else store
+    try:
+        right = await manager_on(store)
+        with host_clock_off_by(offset):
+            wrong = await manager_on(other)
+            assert abs(wrong.clock.now() - right.clock.now()) < timedelta(seconds=5)
+            await right.submit_many(
+                [JobSpec(type="t", id=name, lease_seconds=60) for name in ("a", "b")]
+            )
+            (mine,) = await wrong.claim("wrong", limit=1)
+            (theirs,) = await right.claim("right", limit=1)
+            assert mine.lease_until is not None
+            assert (
+                timedelta(seconds=50) < mine.lease_until - right.clock.now() < timedelta(seconds=70)
+            )
+            # It does not steal: nothing has lapsed, whoever looks.
+            assert not (await wrong.reap()).jobs
+            # It does not lose: nothing has lapsed for the others either, and its heartbeat counts.
+            assert not (await right.reap()).jobs
+            assert mine.lease is not None
+            assert mine.id in (await wrong.heartbeat([mine.lease])).extended
+            done = await wrong.complete(mine.id, mine.token)
+            assert done.job.state is State.COMPLETED
+            assert abs(done.job.updated_at - right.clock.now()) < timedelta(seconds=5)
+        await right.complete(theirs.id, theirs.token)
+    finally:
+        await other.close()
+        await store.close()

@@ -1,0 +1,237 @@
+"""How PostgreSQL goes about the hot statements, on a backlog of fifty thousand: by the index meant for each.
+
+The plans are those that really ran, nested in the functions, as the server's auto_explain reports them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from headrace.clock import StoreClock
+from headrace.manager import Completed, JobManager
+from headrace.model import State
+from headrace.spec import JobSpec
+from headrace.stores.base import EventQuery, Query
+from headrace.stores.postgres import PostgresStore
+from tests.stores.postgres import backlog
+from tests.stores.postgres.server import Schemas, with_options
+
+JOBS = 50_000
+LOUD = (
+    "LOAD 'auto_explain'",
+    "SET auto_explain.log_min_duration = 0",
+    "SET auto_explain.log_nested_statements = on",
+    "SET auto_explain.log_analyze = on",
+    "SET auto_explain.log_timing = off",
+    "SET auto_explain.log_format = 'json'",
+    "SET auto_explain.log_level = 'notice'",
+)
+BIG = frozenset({"jobs", "bodies", "events", "ready_tags", "job_tags"})
+
+
+class Plans:
+    """A manager whose one connection tells every plan it runs."""
+
+    def __init__(self, manager: JobManager, store: PostgresStore) -> None:
+        self.manager = manager
+        self.store = store
+        self._heard: list[str] = []
+
+    @classmethod
+    async def on(cls, url: str) -> Plans:
+        store = await PostgresStore.open(with_options(url, pool_size="1"))
+        plans = cls(JobManager(store, clock=StoreClock(await store.now())), store)
+        async with store._pool.connection() as connection:
+            for statement in LOUD:
+                await connection.execute(statement)
+            connection.add_log_listener(lambda _, said: plans._heard.append(said.message))
+        return plans
+
+    async def of(self, call: Callable[[], Awaitable[Any]]) -> list[dict[str, Any]]:
+        """Every node of every plan that the call ran."""
+        self._heard.clear()
+        await call()
+        nodes: list[dict[str, Any]] = []
+        for said in self._heard:
+            if said.startswith("duration"):
+                ran = json.loads(said[said.index("{") :])
+                if "typeinfo" not in ran["Query Text"]:  # the driver, learning a type
+                    nodes += _nodes(ran["Plan"])
+        return nodes
+
+
+def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for child in plan.get("Plans", ()):
+        yield from _nodes(child)
+
+
+def indexes(nodes: list[dict[str, Any]]) -> set[str]:
+    return {node["Index Name"] for node in nodes if "Index Name" in node}
+
+
+def walked(nodes: list[dict[str, Any]]) -> set[str]:
+    """Large tables that were read whole."""
+    return {
+        node["Relation Name"]
+        for node in nodes
+        if node["Node Type"] == "Seq Scan" and node["Relation Name"] in BIG
+    }
+
+
+def most_rows(nodes: list[dict[str, Any]]) -> float:
+    """The most that any step of any plan handled, whether it passed them on or threw them away."""
+    return max(
+        float(node["Actual Rows"] + node.get("Rows Removed by Filter", 0))
+        * max(float(node["Actual Loops"]), 1)
+        for node in nodes
+    )
+
+
+@pytest.fixture(scope="module", params=["as it is", "analysed"])
+def filled(request: pytest.FixtureRequest, postgres_schemas: Schemas) -> Iterator[str]:
+    """Autovacuum may or may not have come by: plans must not depend on it."""
+    url = postgres_schemas.take()
+    asyncio.run(_fill(url, analyze=request.param == "analysed"))
+    yield url
+    asyncio.run(postgres_schemas.give_back(url))
+
+
+async def _fill(url: str, *, analyze: bool) -> None:
+    store = await PostgresStore.open(url)
+    await backlog.fill(store, JOBS, rare_every=1000, analyze=False)
+    await backlog.fill(store, JOBS // 5, priority=0, due="1 days", analyze=False)
+    await backlog.fill(store, JOBS // 5, queue="other", priority=1, analyze=analyze)
+    await store.close()
+
+
+@pytest.fixture
+async def plans(filled: str) -> AsyncIterator[Plans]:
+    opened = await Plans.on(filled)
+    yield opened
+    await opened.manager.close()
+
+
+@pytest.mark.parametrize("limit", [1, 100])
+async def test_a_claim_probes(plans: Plans, limit: int) -> None:
+    nodes = await plans.of(lambda: plans.manager.claim("w", queues=["default"], limit=limit))
+    assert "jobs_ready" in indexes(nodes)
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 2 * limit + 40
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+async def test_a_claim_by_a_rare_tag_probes(plans: Plans, limit: int) -> None:
+    nodes = await plans.of(lambda: plans.manager.claim("w", tags=[backlog.RARE], limit=limit))
+    assert "ready_tags_pkey" in indexes(nodes)
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 4 * limit + 40
+
+
+async def test_two_tags_are_led_by_the_rarer(plans: Plans) -> None:
+    nodes = await plans.of(
+        lambda: plans.manager.claim("w", tags=[backlog.COMMON, backlog.RARE], limit=2)
+    )
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 1100  # how common a tag is, is counted up to a thousand
+
+
+async def test_a_commit_goes_by_keys(plans: Plans) -> None:
+    jobs = await plans.manager.claim("w", limit=50)
+    done = [Completed(job_id=job.id, token=job.token, known=job) for job in jobs]
+    nodes = await plans.of(lambda: plans.manager.settle(done))
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 200
+
+
+async def test_a_submission_looks_at_nothing_old(plans: Plans) -> None:
+    specs = [JobSpec(type="new", tags=["t"], key=f"k{n}") for n in range(20)]
+    nodes = await plans.of(lambda: plans.manager.submit_many(specs))
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 100
+
+
+async def test_heartbeats_go_by_keys(plans: Plans) -> None:
+    jobs = await plans.manager.claim("w", limit=20)
+    leases = [job.lease for job in jobs if job.lease is not None]
+    nodes = await plans.of(lambda: plans.manager.heartbeat(leases))
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 100
+
+
+async def test_jobs_of_a_worker_and_lapsed_leases_come_from_the_leased(plans: Plans) -> None:
+    await plans.manager.claim("the one", limit=10)
+    now = await plans.store.now()
+    query = Query(assignee="the one", states=(State.RUNNING, State.CANCELLING))
+    for call in (lambda: plans.store.find(query), lambda: plans.store.lapsed(now, 100)):
+        nodes = await plans.of(call)
+        assert "jobs_leased" in indexes(nodes)
+        assert not walked(nodes)
+
+
+async def test_pages_by_a_rare_tag_come_from_the_tag(plans: Plans) -> None:
+    nodes = await plans.of(lambda: plans.store.find(Query(tags=(backlog.RARE,), limit=5)))
+    assert "job_tags_pkey" in indexes(nodes)
+    assert most_rows(nodes) <= 1100
+
+
+async def test_events_are_read_on_from_the_cursor(plans: Plans) -> None:
+    jobs = await plans.manager.claim("w", limit=100)
+    cursor = await plans.manager.tail()
+    await plans.manager.release(jobs[0].id, jobs[0].token)
+    nodes = await plans.of(lambda: plans.store.events(EventQuery(after=cursor)))
+    assert indexes(nodes) == {"events_pkey"}
+    assert most_rows(nodes) <= 5
+    nodes = await plans.of(lambda: plans.store.events(EventQuery(job_id=jobs[0].id)))
+    assert most_rows(nodes) <= 10
+
+
+async def test_plans_from_the_time_when_the_tables_were_empty_do_as_well(
+    postgres_url: str,
+) -> None:
+    """A connection keeps its plans: those of the first minute must be good for the millionth job."""
+    plans = await Plans.on(postgres_url)
+    for _ in range(8):  # PostgreSQL settles on a plan after five
+        await _everything(plans, limit=1)
+    filler = await PostgresStore.open(postgres_url)
+    await backlog.fill(filler, JOBS // 2, rare_every=1000, analyze=False)
+    await filler.close()
+    manager = plans.manager
+    parents = await manager.submit_many([JobSpec(type="p") for _ in range(100)])
+    for parent in parents.jobs:
+        await manager.submit_many([JobSpec(type="c", after=[parent.id]) for _ in range(20)])
+    nodes = await plans.of(lambda: _everything(plans, limit=20))
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 1100  # how common a tag is, is counted up to a thousand
+    await manager.close()
+
+
+async def _everything(plans: Plans, *, limit: int) -> None:
+    """Each hot statement once, on a few jobs."""
+    manager = plans.manager
+    specs = [
+        JobSpec(type="x", tags=[backlog.RARE, backlog.COMMON], key=f"{limit}-{n}", priority=0)
+        for n in range(limit)
+    ]
+    first = await manager.submit_many(specs)
+    await manager.submit_many([JobSpec(type="y", after=[job.id]) for job in first.jobs])
+    jobs = await manager.claim("w", tags=[backlog.RARE, backlog.COMMON], limit=limit)
+    assert len(jobs) == limit
+    await manager.heartbeat([job.lease for job in jobs if job.lease is not None])
+    await manager.progress(jobs[0].id, jobs[0].token or "", 0.5)
+    await manager.settle([Completed(job_id=job.id, token=job.token) for job in jobs])
+    for job in await manager.claim("w", types=["y"], limit=limit):
+        await manager.fail(job.id, job.token, "no", retry_after=0.0)
+    cancelled = await manager.cancel([job.id for job in await manager.claim("w", limit=limit)])
+    await manager.expire_worker("w")
+    await manager.reap()
+    await manager.end_lifetimes()
+    await manager.sweep()
+    await manager.events(after=await manager.tail())
+    await manager.delete([job.id for job in first.jobs])
+    assert cancelled.jobs

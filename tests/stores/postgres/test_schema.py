@@ -1,0 +1,126 @@
+"""Creating the schema, bringing an old one up to date, and leaving alone what is not ours."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import asyncpg
+import pytest
+
+from headrace.errors import (
+    InvalidInput,
+    SchemaTooNew,
+    SchemaTooOld,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+)
+from headrace.stores.postgres import LATEST_SCHEMA_VERSION, PostgresStore, schema
+from headrace.stores.postgres.sql import Sql
+from tests.stores.postgres.jobs import draft, insert, request
+from tests.stores.postgres.server import Schemas, with_options
+
+NAME = 'odd "name" é'
+
+
+@pytest.fixture
+async def connection(postgres_schemas: Schemas) -> AsyncIterator[asyncpg.Connection]:
+    opened = await asyncpg.connect(postgres_schemas.url)
+    await opened.execute(f"DROP SCHEMA IF EXISTS {Sql(NAME).quoted_schema} CASCADE")
+    yield opened
+    await opened.execute(f"DROP SCHEMA IF EXISTS {Sql(NAME).quoted_schema} CASCADE")
+    await opened.close()
+
+
+@pytest.fixture
+def url(postgres_schemas: Schemas, connection: asyncpg.Connection) -> str:
+    """A schema that is not there yet, with a name that must be quoted."""
+    return with_options(postgres_schemas.url, schema=NAME)
+
+
+async def test_the_first_to_open_it_creates_it(url: str) -> None:
+    stores = await asyncio.gather(*(PostgresStore.open(url) for _ in range(5)))
+    (job,) = await insert(stores[0], draft())
+    assert [taken.id for taken in await stores[1].claim(request())] == [job.id]
+    for store in stores:
+        await store.close()
+
+
+async def test_it_is_not_created_against_orders(url: str) -> None:
+    with pytest.raises(StoreUnavailable, match="holds no Headrace schema"):
+        await PostgresStore.open(url, create=False)
+
+
+@pytest.mark.parametrize("version", range(1, LATEST_SCHEMA_VERSION))
+async def test_every_older_version_can_be_brought_up_to_date(
+    url: str, connection: asyncpg.Connection, version: int
+) -> None:
+    sql = Sql(NAME)
+    await schema.upgrade(connection, sql, "here", to_version=version)
+    assert await schema.version_of(connection, sql, "here") == version
+    with pytest.raises(SchemaTooOld, match=f"has schema version {version}.*left untouched"):
+        await PostgresStore.open(url)
+    assert await schema.version_of(connection, sql, "here") == version
+
+    opened = await asyncio.gather(*(PostgresStore.open(url, migrate=True) for _ in range(3)))
+    assert await schema.version_of(connection, sql, "here") == LATEST_SCHEMA_VERSION
+    await insert(opened[0], draft())
+    assert len(await opened[0].claim(request())) == 1
+    for store in opened:
+        await store.close()
+
+
+async def test_an_upgraded_schema_equals_a_new_one(
+    url: str, connection: asyncpg.Connection, postgres_url: str
+) -> None:
+    await schema.upgrade(connection, Sql(NAME), "here", to_version=1)
+    await (await PostgresStore.open(url, migrate=True)).close()
+    new = await PostgresStore.open(postgres_url)
+    described = (
+        "SELECT table_name, column_name, data_type, is_nullable, column_default IS NULL"
+        " FROM information_schema.columns WHERE table_schema = $1 ORDER BY 1, 2"
+    )
+    assert await connection.fetch(described, NAME) == await connection.fetch(
+        described, new._sql.schema
+    )
+    functions = (
+        "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1) ORDER BY proname"
+    )
+    assert await connection.fetch(functions, Sql(NAME).quoted_schema) == await connection.fetch(
+        functions, new._sql.quoted_schema
+    )
+    await new.close()
+
+
+async def test_a_failed_step_changes_nothing(url: str, connection: asyncpg.Connection) -> None:
+    sql = Sql(NAME)
+    await schema.upgrade(connection, sql, "here", to_version=1)
+    await connection.execute(f"CREATE TABLE {sql.quoted_schema}.workers (in_the_way integer)")
+    with pytest.raises(StoreError, match="workers"):
+        await PostgresStore.open(url, migrate=True)
+    assert await schema.version_of(connection, sql, "here") == 1
+
+
+async def test_a_newer_schema_is_left_alone(url: str, connection: asyncpg.Connection) -> None:
+    await (await PostgresStore.open(url)).close()
+    await connection.execute(f"UPDATE {Sql(NAME).quoted_schema}.schema_version SET version = 99")
+    with pytest.raises(SchemaTooNew, match="version 99"):
+        await PostgresStore.open(url, migrate=True)
+
+
+async def test_a_schema_of_somebody_else_is_left_alone(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await connection.execute(f"CREATE SCHEMA {Sql(NAME).quoted_schema}")
+    await connection.execute(f"CREATE TABLE {Sql(NAME).quoted_schema}.jobs (theirs text)")
+    with pytest.raises(StoreCorrupt, match="not Headrace's"):
+        await PostgresStore.open(url, migrate=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{"schema": ""}, {"schema": "pg_x"}, {"schema": "x" * 41}, {"pool_size": "0"}]
+)
+async def test_bad_options_are_refused(postgres_schemas: Schemas, options: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput):
+        await PostgresStore.open(with_options(postgres_schemas.url, **options))

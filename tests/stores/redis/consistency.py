@@ -1,0 +1,141 @@
+"""Every index of a store, compared with what its rows say it must be."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from headrace.clock import to_us
+from headrace.model import CLAIMABLE, LEASED, TERMINAL, Job
+from headrace.stores.base import FIND_LIMIT_MAX, Query
+from headrace.stores.redis import RedisStore
+from headrace.stores.redis.codes import STATE_CODE
+from headrace.stores.redis.rows import handle_of, pack_names
+
+Index = dict[str, dict[str, float]]
+
+
+async def check(store: RedisStore) -> None:
+    """Raises AssertionError at the first index that differs. Nobody may write meanwhile."""
+    jobs = await _all_jobs(store)
+    lanes = {
+        names.decode(): int(number)
+        for names, number in _pairs(await store._server.read("HGETALL", _key(store, "lane_ids")))
+    }
+    names = await _names(store)
+    expected = _indexes(jobs, lanes)
+    prefixes = ("line:", "heads:", "finished:", "tag:", "spawned:")
+    listed = {name for name in names if name.startswith(prefixes)}
+    listed |= names & {"leases", "expiry", "blocked", "jobs"}
+    assert listed == expected.keys()
+    for name, members in expected.items():
+        assert await _sorted_set(store, name) == members, name
+    tagged = {name for name in names if name.startswith("tagged:")}
+    assert {name: await _set(store, name) for name in tagged} == _tagged(jobs, lanes)
+    counts, failures = _counts(jobs, lanes)
+    assert await _hash(store, "counts") == counts
+    assert await _hash(store, "failures") == failures
+    for name in ("rows", "bodies"):
+        fields = await store._server.read("HKEYS", _key(store, name))
+        assert {field.decode() for field in fields} == {handle_of(job.seq) for job in jobs}, name
+
+
+def _indexes(jobs: list[Job], lanes: dict[str, int]) -> Index:
+    found: Index = defaultdict(dict)
+    for job in jobs:
+        handle, line = handle_of(job.seq), _line(job, lanes)
+        found["jobs"][job.id] = job.seq
+        for tag in job.tags:
+            found[f"tag:{tag}"][handle] = job.seq
+        if job.parent_id is not None:
+            found[f"spawned:{job.parent_id}"][handle] = job.seq
+        if job.expires_at is not None and job.state not in TERMINAL:
+            found["expiry"][handle] = to_us(job.expires_at)
+        if job.state in CLAIMABLE:
+            run_at = to_us(job.run_at)
+            for name in (f"line:{line}", *(f"line:{line}:{tag}" for tag in job.tags)):
+                found[name][handle] = run_at
+            heads = f"heads:{job.priority}"
+            for scope in (
+                "",
+                f":q:{job.queue}",
+                f":t:{job.tenant}",
+                f":b:{job.tenant}\n{job.queue}",
+            ):
+                first = found[heads + scope].get(line, run_at)
+                found[heads + scope][line] = min(first, run_at)
+        elif job.state in LEASED:
+            until = job.lease_until
+            found["leases"][handle] = float("inf") if until is None else to_us(until)
+        elif job.state in TERMINAL:
+            assert job.finalized_at is not None
+            found[f"finished:{STATE_CODE[job.state]}"][handle] = to_us(job.finalized_at)
+        else:
+            found["blocked"][handle] = job.seq
+    return dict(found)
+
+
+def _tagged(jobs: list[Job], lanes: dict[str, int]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = defaultdict(set)
+    for job in jobs:
+        if job.state in CLAIMABLE:
+            for tag in job.tags:
+                found[f"tagged:{tag}"].add(_line(job, lanes))
+    return dict(found)
+
+
+def _counts(jobs: list[Job], lanes: dict[str, int]) -> tuple[dict[str, int], dict[str, int]]:
+    counts: Counter[str] = Counter()
+    failures: Counter[str] = Counter()
+    for job in jobs:
+        counts[_line(job, lanes)] += 1
+        failures[_line(job, lanes)] += job.failures
+    return dict(counts), {line: number for line, number in failures.items() if number}
+
+
+def _line(job: Job, lanes: dict[str, int]) -> str:
+    names = pack_names(job.tenant, job.queue, job.type, job.priority)
+    return f"{lanes[names]}:{STATE_CODE[job.state]}"
+
+
+async def _all_jobs(store: RedisStore) -> list[Job]:
+    jobs: list[Job] = []
+    while page := await store.find(
+        Query(limit=FIND_LIMIT_MAX, after_seq=jobs[-1].seq if jobs else None)
+    ):
+        jobs += page
+    return jobs
+
+
+def _key(store: RedisStore, name: str) -> str:
+    return store._server.keys.of(name)
+
+
+async def _names(store: RedisStore) -> set[str]:
+    """The names of all keys of the store, without the root."""
+    start = f"{store._server.keys.root}:".encode()
+    names: set[str] = set()
+    cursor = b"0"
+    while True:
+        cursor, page = await store._server.read("SCAN", cursor, "COUNT", 1000)
+        names |= {key.removeprefix(start).decode() for key in page if key.startswith(start)}
+        if cursor == b"0":
+            return names
+
+
+async def _sorted_set(store: RedisStore, name: str) -> dict[str, float]:
+    flat = await store._server.read("ZRANGE", _key(store, name), 0, -1, "WITHSCORES")
+    return {member.decode(): float(score) for member, score in _pairs(flat)}
+
+
+async def _set(store: RedisStore, name: str) -> set[str]:
+    return {member.decode() for member in await store._server.read("SMEMBERS", _key(store, name))}
+
+
+async def _hash(store: RedisStore, name: str) -> dict[str, int]:
+    flat = await store._server.read("HGETALL", _key(store, name))
+    return {field.decode(): int(value) for field, value in _pairs(flat)}
+
+
+def _pairs(flat: list[Any]) -> list[tuple[Any, Any]]:
+    return list(zip(flat[::2], flat[1::2], strict=True))

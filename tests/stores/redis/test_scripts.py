@@ -1,0 +1,60 @@
+"""The scripts: their headers tell the truth, and the server may forget them at any time."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from headrace.stores import redis as package
+from headrace.stores.base import Commit
+from headrace.stores.redis import RedisStore
+from headrace.stores.redis.scripts import Script, _header
+from tests.stores.redis.jobs import completion, draft, insert, request
+
+FOLDER = Path(package.__file__).parent / "scripts"
+NAMES = sorted(file.stem for file in FOLDER.glob("*.lua"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_header_names_keys_arguments_answer_and_errors(name: str) -> None:
+    text = (FOLDER / f"{name}.lua").read_text("utf-8")
+    assert text.startswith(f"-- {name}: ")
+    assert {"keys", "args", "returns", "errors"} <= _header(text).keys()
+    used = [
+        (FOLDER / "shared" / f"{part}.lua").read_text("utf-8")
+        for part in _header(text).get("uses", "").split()
+    ]
+    for key in Script(name).key_names:
+        assert any(f"K.{key}" in part for part in (text, *used)), f"{name} never touches {key}"
+    derives = any("K.root" in part for part in (text, *used))
+    assert derives == ("derived" in _header(text)), "keys that are not passed must be accounted for"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_time_and_no_chance_of_its_own(name: str) -> None:
+    text = Script(name).text
+    assert "math.random" not in text
+    assert "'TIME'" not in text
+    assert "os." not in text
+
+
+async def test_a_script_flush_in_the_middle_is_not_noticed(store: RedisStore) -> None:
+    await insert(store, *(draft() for _ in range(200)))
+
+    async def flush() -> None:
+        for _ in range(20):
+            await store._server.read("SCRIPT", "FLUSH")
+            await asyncio.sleep(0.002)
+
+    async def work() -> int:
+        done = 0
+        while claimed := await store.claim(request(5)):
+            committed = await store.commit(Commit(changes=[completion(job) for job in claimed]))
+            assert all(committed.applied)
+            done += len(claimed)
+        return done
+
+    *done, _ = await asyncio.gather(work(), work(), flush())
+    assert sum(n for n in done if n) == 200
