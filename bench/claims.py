@@ -1,10 +1,11 @@
-"""What a claim costs as the backlog grows: behind waiting, delayed and rarely tagged jobs.
+"""What claims and stats cost as the backlog grows: behind waiting, delayed and rarely tagged jobs.
 
     python bench/claims.py                                   # SQLite, up to 100,000 waiting
     python bench/claims.py --sizes 1000 100000 1000000       # the full proof
     python bench/claims.py --url 'postgresql://…/db?schema=bench{n}'
 
-Medians of claim calls for 1 and for 100 jobs. The last column is the largest backlog against the smallest.
+Medians of claim calls for 1 and for 100 jobs, and of `stats`. The last column is the largest against the
+smallest.
 """
 
 from __future__ import annotations
@@ -58,25 +59,39 @@ async def median_ms(manager: JobManager, limit: int, situation: str) -> float:
     return statistics.median(times) * 1000
 
 
+async def stats_ms(manager: JobManager) -> float:
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        await manager.stats()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1000
+
+
 async def measure(url: str, sizes: Sequence[int]) -> None:
     print(
-        "| situation | claim of | "
-        + " | ".join(f"{size:,} in front" for size in sizes)
-        + " | ratio |"
+        "| situation | call | " + " | ".join(f"{size:,} in front" for size in sizes) + " | ratio |"
     )
     print("|---|---|" + "---|" * (len(sizes) + 1))
     number = 0
     for situation in ("waiting", "delayed in front", "rare tag"):
         medians: dict[int, list[float]] = {1: [], 100: []}
+        stats: list[float] = []
         for size in sizes:
             number += 1
             async with await connect(url.replace("{n}", str(number))) as manager:
                 await fill(manager, size, situation)
                 for limit, found in medians.items():
                     found.append(await median_ms(manager, limit, situation))
+                stats.append(await stats_ms(manager))
         for limit, found in medians.items():
             cells = " | ".join(f"{value:.2f} ms" for value in found)
-            print(f"| {situation} | {limit} | {cells} | {found[-1] / found[0]:.2f} |", flush=True)
+            ratio = max(found) / min(found)
+            print(f"| {situation} | claim of {limit} | {cells} | {ratio:.2f} |", flush=True)
+        print(
+            f"| {situation} | stats | {' | '.join(f'{value:.2f} ms' for value in stats)} | |",
+            flush=True,
+        )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -1,7 +1,8 @@
 """How fast no-op jobs pass through a store: submitted in bulk, then claimed and completed in batches.
 
     python bench/drain.py                               # memory and SQLite
-    python bench/drain.py --url sqlite:////tmp/x.db     # one store of your choice, which must be empty
+    python bench/drain.py --url 'sqlite:////tmp/{n}.db' # one of your choice, empty; {n} becomes a number
+    python bench/servers.py postgres bench/drain.py     # the servers that come with the development install
     python bench/drain.py --jobs 50000 --batch 100 --processes 2
 
 Event log and fencing are on: every job costs one insert, one claim, one completion and three events.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import multiprocessing
 import sys
@@ -97,6 +99,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if not chosen.json:
         print("| store | batch | processes | submitted/s (batches of 1000) | drained/s |")
         print("|---|---|---|---|---|")
+    numbers = itertools.count(1)
     for batch in chosen.batch or [1, 10, 100]:
         # One by one is slow where each commit waits for the disk: fewer jobs say as much.
         jobs = chosen.jobs if batch >= 10 else chosen.jobs // 10
@@ -109,7 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
             }
             if chosen.processes > 1:
                 del default["memory"]
-            stores = {url: url for url in chosen.url} if chosen.url else default
+            if chosen.url:
+                numbered = [url.replace("{n}", str(next(numbers))) for url in chosen.url]
+                stores = {url.split(":")[0]: url for url in numbered}
+            else:
+                stores = default
             for name, url in stores.items():
                 speed = asyncio.run(measure(url, jobs, batch, chosen.processes))
                 if chosen.json:
