@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
+import os
 import statistics
 import tempfile
 import time
@@ -48,50 +50,44 @@ async def fill(manager: JobManager, count: int, situation: str) -> None:
         )
 
 
-async def median_ms(manager: JobManager, limit: int, situation: str) -> float:
+async def call_ms(manager: JobManager, call: str, situation: str) -> float:
+    """One call, timed."""
     tags = ["rare"] if situation == "rare tag" else []
-    times = []
-    for _ in range(CLAIMS):
-        start = time.perf_counter()
-        claimed = await manager.claim("w", limit=limit, tags=tags)
-        times.append(time.perf_counter() - start)
-        assert len(claimed) == limit
-    return statistics.median(times) * 1000
-
-
-async def stats_ms(manager: JobManager) -> float:
-    times = []
-    for _ in range(5):
-        start = time.perf_counter()
+    start = time.perf_counter()
+    if call == "stats":
         await manager.stats()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1000
+    else:
+        limit = int(call.rpartition(" ")[2])
+        assert len(await manager.claim("w", limit=limit, tags=tags)) == limit
+    return (time.perf_counter() - start) * 1000
 
 
-async def measure(url: str, sizes: Sequence[int]) -> None:
+async def measure(url: str, sizes: Sequence[int], settle_seconds: float) -> None:
+    """All backlogs of a situation at once, calls in turns: what disturbs one disturbs the others."""
     print(
         "| situation | call | " + " | ".join(f"{size:,} in front" for size in sizes) + " | ratio |"
     )
     print("|---|---|" + "---|" * (len(sizes) + 1))
     number = 0
     for situation in ("waiting", "delayed in front", "rare tag"):
-        medians: dict[int, list[float]] = {1: [], 100: []}
-        stats: list[float] = []
-        for size in sizes:
-            number += 1
-            async with await connect(url.replace("{n}", str(number))) as manager:
-                await fill(manager, size, situation)
-                for limit, found in medians.items():
-                    found.append(await median_ms(manager, limit, situation))
-                stats.append(await stats_ms(manager))
-        for limit, found in medians.items():
-            cells = " | ".join(f"{value:.2f} ms" for value in found)
-            ratio = max(found) / min(found)
-            print(f"| {situation} | claim of {limit} | {cells} | {ratio:.2f} |", flush=True)
-        print(
-            f"| {situation} | stats | {' | '.join(f'{value:.2f} ms' for value in stats)} | |",
-            flush=True,
-        )
+        async with contextlib.AsyncExitStack() as opened:
+            managers: dict[int, JobManager] = {}
+            for size in sizes:
+                number += 1
+                place = url.replace("{n}", str(number))
+                managers[size] = await opened.enter_async_context(await connect(place))
+                await fill(managers[size], size, situation)
+            os.sync()  # the bulk load's own writes are not part of what is measured
+            await asyncio.sleep(settle_seconds)
+            for call in ("claim of 1", "claim of 100", "stats"):
+                times: dict[int, list[float]] = {size: [] for size in sizes}
+                for _ in range(CLAIMS if call != "stats" else 5):
+                    for size, manager in managers.items():
+                        times[size].append(await call_ms(manager, call, situation))
+                medians = [statistics.median(found) for found in times.values()]
+                cells = " | ".join(f"{value:.2f} ms" for value in medians)
+                ratio = f"{max(medians) / min(medians):.2f}" if call != "stats" else ""
+                print(f"| {situation} | {call} | {cells} | {ratio} |", flush=True)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -99,10 +95,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--url", help="an empty store, with {n} where a number may go")
+    parser.add_argument("--settle", type=float, default=5.0, help="seconds to wait after filling")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 100_000])
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(measure(chosen.url or f"sqlite:///{folder}/claims{{n}}.db", chosen.sizes))
+        asyncio.run(
+            measure(chosen.url or f"sqlite:///{folder}/claims{{n}}.db", chosen.sizes, chosen.settle)
+        )
 
 
 if __name__ == "__main__":

@@ -37,6 +37,7 @@ from headrace.stores.base import (
     Fence,
     Finding,
     JobStore,
+    JoinsTransactions,
     Pause,
     Query,
     WorkerSeen,
@@ -118,6 +119,24 @@ class JobManager:
                 dice=self._context.dice,
             )
         return scoped
+
+    def on(self, connection: object) -> JobManager:
+        """The same manager inside the transaction of `connection`, for submitting.
+
+        What it submits commits or vanishes with everything else in that transaction. Which connections
+        can be given is the store's to say; one that cannot do this at all raises InvalidInput.
+        """
+        if not isinstance(self.store, JoinsTransactions):
+            raise InvalidInput(
+                f"jobs of a {self.capabilities.name} store cannot be submitted in a transaction of yours"
+            )
+        return JobManager(
+            self.store.on(connection),
+            clock=self.clock,
+            policies=self.policies,
+            tenant=self.tenant,
+            dice=self._context.dice,
+        )
 
     async def close(self) -> None:
         await self.store.close()

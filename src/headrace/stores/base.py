@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import msgspec
 
@@ -240,6 +240,15 @@ class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     job_id: str | None = None
     limit: int = 1000
+
+
+@runtime_checkable
+class JoinsTransactions(Protocol):
+    """A store whose jobs can be submitted inside a transaction of the caller's own."""
+
+    def on(self, connection: object) -> JobStore:
+        """This store inside that transaction: what is inserted commits or vanishes with it."""
+        ...
 
 
 class JobStore(Protocol):

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from headrace.clock import StoreClock
+from headrace.connect import connect
 from headrace.errors import DuplicateJob, InvalidInput, StoreError
 from headrace.manager import JobManager
 from headrace.model import State
@@ -95,8 +96,7 @@ async def manager(store: PostgresStore) -> JobManager:
 
 
 def within(manager: JobManager, caller: Caller) -> JobManager:
-    assert isinstance(manager.store, PostgresStore)
-    return JobManager(manager.store.on(caller.connection), clock=manager.clock)
+    return manager.on(caller.connection)
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -189,3 +189,9 @@ async def test_other_things_are_not_connections(store: PostgresStore) -> None:
     )
     with pytest.raises(InvalidInput, match="not a connection"):
         await inside.submit(JobSpec(type="x"))
+
+
+async def test_other_stores_say_that_they_cannot() -> None:
+    async with await connect("memory:") as manager:
+        with pytest.raises(InvalidInput, match="memory"):
+            manager.on(object())

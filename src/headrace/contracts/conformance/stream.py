@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Generator
 from typing import Self
 
-from headrace.contracts.conformance.errors import translated
+from headrace.contracts.conformance.errors import QueueError, translated
 from headrace.contracts.conformance.projection import event_of
 from headrace.contracts.conformance.values import JobEvent
 from headrace.manager import JobManager
@@ -64,8 +64,12 @@ class EventStream(AsyncIterator[JobEvent]):
         """The next event, waiting for it if need be. None: the stream is closed."""
         async with self._reading:
             while not self._ready and not self._ended.is_set():
-                with translated():
-                    await self._read()
+                try:
+                    with translated():
+                        await self._read()
+                except QueueError:
+                    if not self._ended.is_set():
+                        raise  # a backend that closes ends its streams: that is no error of theirs
             return None if self._ended.is_set() else self._ready.popleft()
 
     async def aclose(self) -> None:
