@@ -14,7 +14,7 @@ DEV := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test demo bench docs format clean
+.PHONY: help setup check test demo bench proofs docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -36,7 +36,15 @@ demo: $(CORE) ## Run the demonstration (needs only the core install)
 bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 	$(BIN)/python bench/drain.py
 
-docs: $(CORE) ## Regenerate the generated parts of the documentation
+proofs: $(DEV) ## Run the long proofs: millions of waiting jobs, ten processes (half an hour)
+	$(BIN)/python bench/claims.py --sizes 1000 100000 1000000
+	$(BIN)/python bench/servers.py postgres bench/claims.py --sizes 1000 100000 1000000
+	$(BIN)/python bench/servers.py redis bench/claims.py --sizes 1000 100000 1000000 --settle 20
+	$(BIN)/python bench/servers.py postgres tests/processes/drain.py --jobs 50000 --processes 10
+	$(BIN)/python bench/servers.py redis tests/processes/drain.py --jobs 50000 --processes 10
+	$(BIN)/python -m tests.stores.postgres.held
+
+docs: $(DEV) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py
 	$(BIN)/python tools/contract_table.py
 

@@ -83,11 +83,11 @@ class ShiftedClock:
     """Another clock, moved by an offset that can grow: lets a test jump ahead on a live clock."""
 
     def __init__(self, base: Clock) -> None:
-        self._base = base
+        self.base = base
         self._offset = timedelta(0)
 
     def now(self) -> datetime:
-        return self._base.now() + self._offset
+        return self.base.now() + self._offset
 
     def advance_to(self, moment: datetime) -> None:
         """Jump so that `now` is `moment`; a moment in the past changes nothing."""

@@ -34,8 +34,7 @@ def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFA
         raise InvalidPayload(f"the {what} uses the reserved key {BYTES_KEY!r}; nothing was stored")
     try:
         encoded = _encoder.encode(value)
-        if b"null" in encoded:
-            _refuse_nan(value, what)
+        _refuse_what_would_change(value, what)
     except (TypeError, ValueError, OverflowError, RecursionError) as error:
         raise InvalidPayload(
             f"the {what} cannot be written as JSON: {error}; nothing was stored"
@@ -70,16 +69,24 @@ def decode(encoded: bytes) -> Any:
     return value
 
 
-def _refuse_nan(value: Any, what: str) -> None:
-    """msgspec writes NaN and infinity as null: a value that silently changes is refused instead."""
+def _refuse_what_would_change(value: Any, what: str) -> None:
+    """Refuse what the encoder would write as something else: NaN as null, bytes inside as text."""
     stack = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, float) and not math.isfinite(item):
-            raise InvalidPayload(
-                f"the {what} holds {item}, which JSON has no word for; nothing was stored"
-            )
-        if isinstance(item, dict):
+        if isinstance(item, str | int | None):
+            continue
+        if isinstance(item, float):
+            if not math.isfinite(item):
+                raise InvalidPayload(
+                    f"the {what} holds {item}, which JSON has no word for; nothing was stored"
+                )
+        elif isinstance(item, dict):
             stack.extend(item.values())
         elif isinstance(item, list | tuple | set | frozenset):
             stack.extend(item)
+        elif isinstance(item, bytes | bytearray | memoryview):
+            raise InvalidPayload(
+                f"the {what} holds bytes inside a larger value, where they would come back as text: "
+                "encode them yourself, or let them be the whole value; nothing was stored"
+            )

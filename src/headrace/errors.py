@@ -11,6 +11,8 @@ Two families need no I/O to understand:
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 
 class HeadraceError(Exception):
     """The root: catch this to catch everything that Headrace raises on purpose."""
@@ -260,9 +262,14 @@ class TemporaryError(HandlerError):
     code = "TEMPORARY"
 
     def __init__(
-        self, message: str, cause: BaseException | None = None, retry_after: float | None = None
+        self,
+        message: str,
+        cause: BaseException | None = None,
+        retry_after: float | timedelta | None = None,
     ) -> None:
         super().__init__(message, cause)
+        if isinstance(retry_after, timedelta):
+            retry_after = retry_after.total_seconds()
         self.retry_after = retry_after
 
 

@@ -39,6 +39,8 @@ from headrace.policy import CancelMode
 from headrace.retry import Backoff, NoBackoff
 
 MESSAGE_CHARS_MAX = 1000
+"""Of an error's message in an event; the job keeps more."""
+FAILURE_CHARS_MAX = 100_000
 
 # --- commands ------------------------------------------------------------------------------------
 
@@ -335,6 +337,8 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
     """The lifecycle part of a job's row, rebuilt from its events alone, oldest first."""
     row: dict[str, Any] = {}
     for event in events:
+        if event.kind is EventKind.ENQUEUED:
+            row = {}  # an id may be used again once its job was deleted
         row |= {
             "state": event.after,
             "version": event.version,
@@ -418,10 +422,23 @@ def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str,
         fields["failure"] = Failure("cancelled", Category.CANCELLED)
     fields |= _effects_of_verb(job, command, target, now)
     if command.failure is not None:
-        fields["failure"] = command.failure
+        fields["failure"] = _storable(command.failure)
     if command.result_json is not None:
         fields["result_json"] = command.result_json
     return fields
+
+
+def _storable(failure: Failure) -> Failure:
+    """The failure in text that every store can keep: no lone surrogate, no NUL, not without end.
+
+    A handler's message may hold anything (a file name that is not UTF-8); it must not keep the failure
+    from being recorded.
+    """
+    message = failure.message
+    if len(message) <= FAILURE_CHARS_MAX and message.isascii() and "\0" not in message:
+        return failure
+    cut = message[:FAILURE_CHARS_MAX].replace("\0", "\ufffd")
+    return replace(failure, message=cut.encode("utf-8", "replace").decode("utf-8"))
 
 
 def _has_reason(job: Job) -> bool:

@@ -11,8 +11,6 @@ from collections.abc import Callable
 
 import msgspec
 
-from headrace.errors import InvalidLimit
-
 JITTER = 0.1
 """Spread of ±10 %, so that jobs that failed together do not come back together."""
 
@@ -84,7 +82,10 @@ class FullJitter(_Backoff, frozen=True, tag="full_jitter"):
 
 
 class Custom:
-    """The application's own function of (n, initial, cap). Lives in code, never in a store."""
+    """The application's own function of (n, initial, cap). Lives in code, never in a store.
+
+    A function that raises, or answers what is not a number of 0 or more, gets the cap.
+    """
 
     def __init__(
         self,
@@ -98,12 +99,11 @@ class Custom:
         self._cap = cap
 
     def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
-        seconds = self._function(failures, self._initial, self._cap)
-        if not 0 <= seconds < float("inf"):
-            raise InvalidLimit(
-                f"the custom backoff answered {seconds}; it must be 0 or more seconds"
-            )
-        return min(seconds, self._cap)
+        try:
+            seconds = float(self._function(failures, self._initial, self._cap))
+        except Exception:  # noqa: BLE001 - the failure of a backoff must not lose the failure of the job
+            return self._cap
+        return min(seconds, self._cap) if seconds >= 0 else self._cap
 
 
 StoredBackoff = NoBackoff | Constant | Linear | Exponential | FullJitter

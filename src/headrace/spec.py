@@ -57,7 +57,6 @@ def draft(
     now: datetime,
     *,
     tenant: str,
-    previous_id: str | None = None,
     parent_id: str | None = None,
 ) -> Job:
     """The job as its submitter described it; not yet placed among its dependencies.
@@ -75,7 +74,6 @@ def draft(
         priority=validation.check_priority(spec.priority),
         created_at=now,
         key=None if spec.key is None else validation.check_key(spec.key),
-        previous_id=previous_id,
         parent_id=parent_id,
         correlation_id=_optional(
             spec.correlation_id, "the correlation id", validation.KEY_CHARS_MAX
@@ -94,15 +92,21 @@ def draft(
 
 def dependencies(spec: JobSpec) -> tuple[Dependency, ...]:
     """In order, one per job: AFTER where only an id is given."""
-    if isinstance(spec.after, str):
-        raise InvalidInput(f"after must be a list, not one text; {validation.UNCHANGED}")
+    if isinstance(spec.after, str) or not isinstance(spec.after, Iterable):
+        raise InvalidInput(f"after must be a list of dependencies; {validation.UNCHANGED}")
     found: dict[str, Dependency] = {}
     for item in spec.after:
         one = item if isinstance(item, Dependency) else Dependency(item)
         if not isinstance(one.kind, DependencyKind):
             raise InvalidInput(f"{one.kind!r} is not a kind of dependency; {validation.UNCHANGED}")
-        found.setdefault(validation.check_id(one.job_id), one)
+        job_id = validation.check_id(one.job_id)
+        found[job_id] = stricter(found[job_id], one) if job_id in found else one
     return tuple(found.values())
+
+
+def stricter(one: Dependency, other: Dependency) -> Dependency:
+    """Of two dependencies on the same job, the one that asks for more: any kind but AFTER_ANY."""
+    return other if one.kind is DependencyKind.AFTER_ANY else one
 
 
 def _id(spec: JobSpec, policy: Policy) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import TypeVar
 
 from headrace.errors import (
     InvalidId,
@@ -24,6 +26,8 @@ TAG_CHARS_MAX = 256
 TAGS_MAX = 64
 KEY_CHARS_MAX = 256
 URL_CHARS_MAX = 2048
+LIMIT_MAX = 2**31 - 1
+YEAR_MIN, YEAR_MAX = 1970, 9000
 
 UNCHANGED = "nothing was stored or changed"
 
@@ -50,7 +54,7 @@ def check_names(values: Iterable[object] | None, what: str) -> tuple[str, ...] |
 
 
 def check_key(value: object) -> str:
-    return _text(value, "the idempotency key", KEY_CHARS_MAX, InvalidKey)
+    return _text(value, "the idempotency key", KEY_CHARS_MAX, InvalidKey, printable=False)
 
 
 def check_tags(values: Iterable[object] | Mapping[str, object]) -> tuple[str, ...]:
@@ -84,21 +88,35 @@ def check_time(value: object, what: str) -> datetime:
         raise InvalidTime(f"{what} is {value!r}, not a datetime; {UNCHANGED}")
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidTime(f"{what} {value.isoformat()} has no time zone; {UNCHANGED}")
-    return value.astimezone(UTC)
+    try:
+        moment = value.astimezone(UTC)
+    except OverflowError as error:
+        raise InvalidTime(
+            f"{what} {value.isoformat()} is outside the calendar; {UNCHANGED}"
+        ) from error
+    if not YEAR_MIN <= moment.year <= YEAR_MAX:
+        raise InvalidTime(
+            f"{what} {value.isoformat()} is outside {YEAR_MIN} to {YEAR_MAX}; {UNCHANGED}"
+        )
+    return moment
 
 
-def check_limit(value: object, what: str, *, minimum: int = 1, maximum: int | None = None) -> int:
+def check_limit(value: object, what: str, *, minimum: int = 1, maximum: int = LIMIT_MAX) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
         raise InvalidLimit(
             f"{what} is {value!r}; it must be a whole number of {minimum} or more; {UNCHANGED}"
         )
-    if maximum is not None and value > maximum:
+    if value > maximum:
         raise InvalidLimit(f"{what} is {value}, the limit is {maximum}; {UNCHANGED}")
     return value
 
 
 def check_seconds(value: object, what: str, *, zero: bool = False) -> float:
     """A finite duration, more than 0 (or 0 too), at most ten years."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > DELAY_SECONDS_MAX:
+        raise InvalidLimit(
+            f"{what} is out of range, the limit is {DELAY_SECONDS_MAX:.0f}; {UNCHANGED}"
+        )
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < 0 or (value == 0 and not zero):  # type: ignore[operator]  # a number by now
         least = "0 or more" if zero else "more than 0"
@@ -111,24 +129,56 @@ def check_seconds(value: object, what: str, *, zero: bool = False) -> float:
     return seconds
 
 
+_Word = TypeVar("_Word", bound=enum.Enum)
+
+
+def check_word(value: object, words: type[_Word]) -> _Word:
+    """One of an enumeration's words, given as such or as its text."""
+    try:
+        return words(value)
+    except ValueError as error:
+        known = ", ".join(str(word.value) for word in words)
+        raise InvalidInput(f"{value!r} is not one of {known}; {UNCHANGED}") from error
+
+
+def check_message(value: object, what: str) -> str:
+    """Free text for people to read; may be empty."""
+    if not isinstance(value, str):
+        raise InvalidInput(f"{what} is {type(value).__name__}, not text; {UNCHANGED}")
+    return value
+
+
 def check_text(value: object, what: str, chars_max: int) -> str:
-    return _text(value, what, chars_max, InvalidName)
+    """Any text that every store can keep, line breaks included."""
+    return _text(value, what, chars_max, InvalidName, printable=False)
 
 
-def _text(value: object, what: str, chars_max: int, error: type[InvalidInput]) -> str:
+def _text(
+    value: object, what: str, chars_max: int, error: type[InvalidInput], *, printable: bool = True
+) -> str:
     if not isinstance(value, str):
         raise error(f"{what} is {type(value).__name__}, not text; {UNCHANGED}")
     if not value.strip():
         raise error(f"{what} is empty; {UNCHANGED}")
     if len(value) > chars_max:
         raise error(f"{what} has {len(value)} characters, the limit is {chars_max}; {UNCHANGED}")
-    if not value.isprintable():
+    if not value.isprintable() and (printable or "\0" in value or not _is_unicode(value)):
         raise error(f"{what} {value[:40]!r} has a character that cannot be printed; {UNCHANGED}")
     return str(value)  # plain text, whatever subclass of it was given
 
 
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False  # a lone surrogate
+    return True
+
+
 def _refuse_text(values: object, what: str) -> None:
     """A lone string is an iterable of its letters: never what was meant."""
+    if not isinstance(values, Iterable):
+        raise InvalidName(f"{what} must be a list, not {values!r}; {UNCHANGED}")
     if isinstance(values, str | bytes):
         raise InvalidName(f"{what} must be a list, not one text ({values[:40]!r}); {UNCHANGED}")
 

@@ -59,6 +59,7 @@ class Pair:
         self._serial = self._step * 1000
         with (
             mock.patch("headrace.spec.new_id", self._new_id),
+            mock.patch("headrace.manager.retention.new_id", self._new_id),
             mock.patch("headrace.manager.leases.secrets.token_hex", return_value=f"n{self._step}"),
         ):
             try:

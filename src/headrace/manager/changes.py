@@ -6,17 +6,20 @@ atomic and each can be repeated, so a crash between two steps leaves work for th
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from headrace import graph, lifecycle
-from headrace.errors import Contention, HeadraceError, JobNotFound, Refusal
+from headrace.errors import Contention, HeadraceError, JobNotFound, Refusal, StoreError
 from headrace.lifecycle import Command
 from headrace.manager.context import Context
 from headrace.model import LEASED, Category, Change, Edge, Failure, Job, State
 from headrace.stores.base import Commit
+
+logger = logging.getLogger("headrace.manager")
 
 CONFLICTS_MAX = 100
 """Each conflict means that somebody else made progress, so this many in a row is a defect or a storm."""
@@ -69,10 +72,10 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
     outcomes: dict[int, Job | HeadraceError] = {}
     done: list[Change] = []
     waiting = {index: _trusted(context, order) for index, order in enumerate(orders)}
-    fresh: dict[str, Job] = {}
-    for _ in range(CONFLICTS_MAX):
-        if not waiting:
-            break
+    rounds_left = CONFLICTS_MAX
+    while waiting and rounds_left:
+        rounds_left -= 1
+        answered = len(outcomes)
         turn = _first_of_each_job(waiting)
         unread = [order.job_id for order in turn.values() if order.known is None]
         fresh = dict(await context.read(unread))
@@ -98,6 +101,8 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
             else:
                 waiting[index] = _forget(waiting[index])
         waiting = {index: order for index, order in waiting.items() if index not in outcomes}
+        if len(outcomes) > answered:
+            rounds_left = CONFLICTS_MAX  # only rounds without any answer count
     for index, order in waiting.items():
         outcomes[index] = _contention(order.job_id)
     return Settled(tuple(outcomes[index] for index in range(len(orders))), freed_by(done))
@@ -126,8 +131,20 @@ async def change_together(
     )
     if not all(committed.applied):
         return None
-    await ripple(context, committed.touched)
+    await ripple_or_leave(context, committed.touched)
     return Changed(tuple(change.after for change in changes), freed_by(changes))
+
+
+async def ripple_or_leave(context: Context, touched: Sequence[Edge]) -> None:
+    """Judge the children now if the store lets us. What was committed stands either way.
+
+    An error here must not look like a failure of the change that came before it: what is left
+    unjudged is marked as such in the store, and the sweep takes it up.
+    """
+    try:
+        await ripple(context, touched)
+    except StoreError as error:
+        logger.warning("children of %d edges are left to the sweep: %s", len(touched), error)
 
 
 async def ripple(context: Context, touched: Sequence[Edge]) -> int:
@@ -156,7 +173,7 @@ async def _commit(context: Context, changes: Sequence[Change]) -> Sequence[bool]
     if not changes:
         return ()
     committed = await context.store.commit(Commit(changes=changes))
-    await ripple(context, committed.touched)
+    await ripple_or_leave(context, committed.touched)
     return committed.applied
 
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from headrace.clock import Clock, StoreClock
+from headrace.clock import Clock, ShiftedClock, StoreClock
 from headrace.errors import JobNotFound
 from headrace.model import Job
 from headrace.policy import Policies, Policy
@@ -38,7 +38,7 @@ class Context:
 
     async def synchronise(self) -> None:
         """Measure the store's clock again if the last measurement has grown old."""
-        clock = self.clock
+        clock = self.clock.base if isinstance(self.clock, ShiftedClock) else self.clock
         if isinstance(clock, StoreClock) and clock.age_seconds > CLOCK_AGE_SECONDS_MAX:
             start = time.monotonic()
             store_time = await self.store.now()

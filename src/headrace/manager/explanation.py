@@ -85,9 +85,13 @@ async def _blocked(context: Context, job: Job) -> Reason:
     """Which jobs it waits for: of AFTER_ANY parents any one would do."""
     edges = await context.store.edges(child_id=job.id)
     waits = [edge for edge in edges if edge.outcome is None]
+    if not waits:
+        return Reason(
+            Why.BLOCKED, "all it waited for has ended; the next sweep decides", {"open": 0}
+        )
     named = [edge.parent_id for edge in waits[:BLOCKERS_MAX]]
     parents = await context.read(named)
-    of_any = bool(waits) and all(edge.kind is DependencyKind.AFTER_ANY for edge in waits)
+    of_any = all(edge.kind is DependencyKind.AFTER_ANY for edge in waits)
     more = f" and {len(waits) - len(named)} more" if len(waits) > len(named) else ""
     listed = ", ".join(
         f"{name} ({parents[name].state if name in parents else 'gone'})" for name in named

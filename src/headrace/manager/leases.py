@@ -6,6 +6,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
+from msgspec import UNSET
 
 from headrace import codec, lifecycle, validation
 from headrace.errors import HeadraceError, InvalidLimit, JobNotFound
@@ -16,15 +17,22 @@ from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerSeen
 CLAIM_LIMIT_MAX = 10_000
 ANNOUNCE_SECONDS = 5.0
 """A worker's presence is written down at most this often."""
+FORGET_SECONDS = 60.0
+"""A worker that has not asked for so long starts anew."""
 NOTE_CHARS_MAX = 1000
 
 
 class Heartbeats(msgspec.Struct, frozen=True):
-    """The leases that go on, and why the others do not."""
+    """The leases that go on, and why the others do not.
+
+    A worker that claimed the same job again names two leases of it; then the job may stand in both.
+    """
 
     extended: Mapping[str, Extended]
     """By job id; a state of cancelling tells the worker to stop."""
     refused: Mapping[str, HeadraceError]
+    lost: tuple[Lease, ...] = ()
+    """The leases that do not hold, as they were given."""
 
 
 class Claims:
@@ -63,8 +71,11 @@ class Claims:
         return tuple(await context.store.claim(request))
 
     async def _announce(self, request: ClaimRequest) -> None:
-        """So that `explain` can tell a queue that nobody asks for from one that is only busy."""
-        seen = WorkerSeen(
+        """So that `explain` can tell a queue that nobody asks for from one that is only busy.
+
+        A worker that asks for several things in turn is written down as asking for all of them.
+        """
+        asked = WorkerSeen(
             worker=request.worker,
             seen_at=request.now,
             tenant=request.tenant,
@@ -73,21 +84,43 @@ class Claims:
             tags=request.tags,
         )
         last = self._announced.get(request.worker)
-        if last is not None:
-            age = (seen.seen_at - last.seen_at).total_seconds()
-            if (
-                0 <= age < ANNOUNCE_SECONDS
-                and msgspec.structs.replace(seen, seen_at=last.seen_at) == last
-            ):
-                return
+        seen = asked if last is None or _age(last, asked) >= FORGET_SECONDS else _both(last, asked)
+        if (
+            last is not None
+            and 0 <= _age(last, asked) < ANNOUNCE_SECONDS
+            and msgspec.structs.replace(seen, seen_at=last.seen_at) == last
+        ):
+            return
         self._announced[request.worker] = seen
         await self._context.store.announce(seen)
+
+
+def _age(last: WorkerSeen, now: WorkerSeen) -> float:
+    return (now.seen_at - last.seen_at).total_seconds()
+
+
+def _both(last: WorkerSeen, now: WorkerSeen) -> WorkerSeen:
+    """What matches either of the two, and perhaps a little more."""
+    return msgspec.structs.replace(
+        now,
+        tenant=now.tenant if last.tenant == now.tenant else None,
+        queues=_union(last.queues, now.queues),
+        types=_union(last.types, now.types),
+        tags=tuple(tag for tag in now.tags if tag in last.tags),
+    )
+
+
+def _union(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str, ...] | None:
+    return None if one is None or other is None else tuple(sorted({*one, *other}))
 
 
 async def heartbeat(context: Context, leases: Sequence[Lease]) -> Heartbeats:
     """Extend many leases in one step. Those that do not hold are explained, not raised."""
     await context.synchronise()
     now = context.now()
+    for lease in leases:
+        if lease.seconds is not None:
+            validation.check_seconds(lease.seconds, "the seconds of a lease")
     fences = {Fence(lease.job_id, lease.token): lease.seconds for lease in leases}
     visible = (
         await context.read([fence.job_id for fence in fences])
@@ -100,10 +133,24 @@ async def heartbeat(context: Context, leases: Sequence[Lease]) -> Heartbeats:
         if visible is None or fence.job_id in visible
     }
     extended = {one.job_id: one for one in await context.store.extend(mine, now)} if mine else {}
-    missing = [fence for fence in fences if fence.job_id not in extended]
-    jobs = await context.read([fence.job_id for fence in missing])
+    # Of two leases of one job at most one holds: the stored token says which.
+    several = (
+        {fence.job_id for fence in fences if fence.job_id in extended}
+        if len(fences) > len({fence.job_id for fence in fences})
+        else set()
+    )
+    unsure = [fence for fence in fences if fence.job_id not in extended or fence.job_id in several]
+    jobs = await context.read(list(dict.fromkeys(fence.job_id for fence in unsure)))
+    missing = [
+        fence
+        for fence in unsure
+        if fence.job_id not in extended
+        or (fence.job_id in jobs and jobs[fence.job_id].token != fence.token)
+    ]
     refused = {fence.job_id: _why_not(context, jobs.get(fence.job_id), fence) for fence in missing}
-    return Heartbeats(extended, refused)
+    gone = set(missing)
+    lost = tuple(lease for lease in leases if Fence(lease.job_id, lease.token) in gone)
+    return Heartbeats(extended, refused, lost)
 
 
 async def annotate(
@@ -112,12 +159,12 @@ async def annotate(
     *,
     progress: float | None = None,
     note: str | None = None,
-    checkpoint: object = None,
+    checkpoint: object = UNSET,
 ) -> None:
     """Write progress or a checkpoint, or raise why the lease's holder may not."""
     job = await context.read_one(lease.job_id)
     lifecycle.check_lease(job, lease.token, context.now())
-    if progress is not None and not 0 <= progress <= 1:
+    if progress is not None and not _is_fraction(progress):
         raise InvalidLimit(f"progress is {progress}; it must be from 0 to 1; nothing was changed")
     limit = context.policy(job.queue).payload_bytes_max
     written = await context.store.annotate(
@@ -128,13 +175,17 @@ async def annotate(
             if note is None
             else validation.check_text(note, "the note", NOTE_CHARS_MAX),
             checkpoint_json=None
-            if checkpoint is None
+            if checkpoint is UNSET
             else codec.encode(checkpoint, what="checkpoint", limit=limit),
         ),
         context.now(),
     )
     if not written:
         raise _why_not(context, (await context.read([lease.job_id])).get(lease.job_id), lease)
+
+
+def _is_fraction(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
 
 
 def _why_not(context: Context, job: Job | None, fence: Fence) -> HeadraceError:

@@ -28,7 +28,7 @@ from headrace.manager.changes import Changed, Order, Settled, change_each, chang
 from headrace.manager.context import Context
 from headrace.manager.selection import selection
 from headrace.manager.settlement import Outcome
-from headrace.model import Category, Event, Failure, Job, Lease, State
+from headrace.model import TERMINAL, Category, Event, Failure, Job, Lease, State
 from headrace.policy import CancelMode, Policies
 from headrace.spec import JobSpec
 from headrace.stores.base import (
@@ -105,6 +105,7 @@ class JobManager:
 
     def scoped(self, tenant: str) -> JobManager:
         """The same store seen by one tenant. A manager that is bound to one reaches no other."""
+        validation.check_name(tenant, "tenant")
         if self.tenant not in (None, tenant):
             raise InvalidInput(
                 f"this manager is bound to tenant {self.tenant!r}; it reaches no other"
@@ -246,6 +247,7 @@ class JobManager:
 
     async def stop(self, job_id: str, token: str | None, message: str = "stopped") -> Changed:
         """The worker ended it on request: cancelled."""
+        validation.check_message(message, "the message")
         return await self._settle(settlement.Stopped(job_id=job_id, token=token, message=message))
 
     async def acknowledge_cancel(
@@ -293,12 +295,15 @@ class JobManager:
     ) -> cancellation.Cancelled:
         """Cancel jobs named by id or tagged with all of `tags` (the union), in one step."""
         chosen = selection(ids, tags)
+        mode = None if mode is None else validation.check_word(mode, CancelMode)
+        reason = None if reason is None else validation.check_message(reason, "the reason")
         return await cancellation.cancel(
             self._context, chosen, mode=mode, reason=reason, dry_run=dry_run
         )
 
     async def abandon(self, job_id: str, message: str = "abandoned") -> Changed:
         """Give up on ever knowing how it ended."""
+        message = validation.check_message(message, "the message")
         command = lifecycle.Abandon(failure=Failure(message, Category.CANCELLED))
         return await self.change(job_id, lambda _: command)
 
@@ -359,7 +364,7 @@ class JobManager:
         keep = None
         if keep_seconds is not None:
             keep = {
-                State(state): None
+                _ended(state): None
                 if seconds is None
                 else validation.check_seconds(seconds, "keep_seconds", zero=True)
                 for state, seconds in keep_seconds.items()
@@ -378,6 +383,7 @@ class JobManager:
 
     async def get_many(self, job_ids: Sequence[str]) -> tuple[Job, ...]:
         """The jobs in the order asked for, or JobNotFound for the first that is not there."""
+        job_ids = list(job_ids)
         found = await self._context.read(validation.check_ids(job_ids))
         for job_id in job_ids:
             if job_id not in found:
@@ -402,7 +408,9 @@ class JobManager:
         query = Query(
             queues=validation.check_names(queues, "queue"),
             types=validation.check_names(types, "type"),
-            states=None if states is None else tuple(State(state) for state in states),
+            states=None
+            if states is None
+            else tuple(validation.check_word(state, State) for state in states),
             tags=validation.check_tags(tags),
             assignee=None if assignee is None else validation.check_name(assignee, "worker"),
             created_from=None
@@ -463,6 +471,7 @@ class JobManager:
     ) -> tuple[Event, ...]:
         """Up to `limit` events after the cursor (that of the last event seen), in log order."""
         validation.check_limit(limit, "limit")
+        validation.check_message(after, "the cursor")
         query = EventQuery(after=after, tenant=self.tenant, job_id=job_id, limit=limit)
         return tuple(await self.store.events(query))
 
@@ -475,3 +484,10 @@ class JobManager:
     ) -> AsyncIterator[Event]:
         """Events from the cursor on, then live, until none came for `idle_seconds` (None: for ever)."""
         return queries.follow(self._context, after=after, job_id=job_id, idle_seconds=idle_seconds)
+
+
+def _ended(state: State) -> State:
+    word = validation.check_word(state, State)
+    if word not in TERMINAL:
+        raise InvalidInput(f"jobs that are {word} have not ended; nothing was deleted")
+    return word

@@ -8,10 +8,19 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace import graph, lifecycle, validation
-from headrace.errors import DependencyNotFound
+from headrace.errors import DependencyCycle, DependencyNotFound
 from headrace.manager.context import Context
 from headrace.model import Dependency, DependencyKind, Edge, Event, Job, State
+from headrace.spec import stricter
 from headrace.stores.base import Fence
+
+
+class KeyRule(msgspec.Struct, frozen=True):
+    """How long a job's idempotency key holds."""
+
+    window_seconds: float | None
+    """None: without end."""
+    released_when_terminal: bool
 
 
 class Draft(msgspec.Struct, frozen=True):
@@ -19,6 +28,7 @@ class Draft(msgspec.Struct, frozen=True):
 
     job: Job
     dependencies: tuple[Dependency, ...]
+    key_rule: KeyRule
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -56,7 +66,7 @@ async def place(
         born[job_id] = lifecycle.submit(job, needs[job_id], waits=waits)
         edges += into
     if spawner is not None:
-        edges += await _joined_by(context, spawner, list(batch))
+        edges += await _joined_by(context, spawner, [job for job, _ in born.values()], edges)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
     return Placement([born[draft.job.id] for draft in drafts], edges, parents)
 
@@ -65,7 +75,10 @@ def _by_twin(
     dependencies: Sequence[Dependency], twins: Mapping[str, str]
 ) -> tuple[Dependency, ...]:
     renamed = (replace(need, job_id=twins.get(need.job_id, need.job_id)) for need in dependencies)
-    return tuple({need.job_id: need for need in renamed}.values())
+    merged: dict[str, Dependency] = {}
+    for need in renamed:
+        merged[need.job_id] = stricter(merged[need.job_id], need) if need.job_id in merged else need
+    return tuple(merged.values())
 
 
 async def _with_spawned(
@@ -76,7 +89,7 @@ async def _with_spawned(
     for child, wanted in needs.items():
         more = {need.job_id: need for need in wanted}
         for need in wanted:
-            if need.kind is DependencyKind.FAN_IN:
+            if need.kind is DependencyKind.FAN_IN and need.job_id not in needs:
                 for job in await context.store.spawned(need.job_id):
                     if job.id != child and job.id not in needs and context.sees(job):
                         more.setdefault(job.id, Dependency(job.id, DependencyKind.FAN_IN))
@@ -119,15 +132,41 @@ def _among(job: Job, parents: Sequence[tuple[DependencyKind, Job]]) -> tuple[Job
     return replace(job, depth=depth, priority=priority), not goes, edges
 
 
-async def _joined_by(context: Context, spawner: Fence, spawned: Sequence[str]) -> list[Edge]:
+async def _joined_by(
+    context: Context, spawner: Fence, spawned: Sequence[Job], edges: Sequence[Edge]
+) -> list[Edge]:
     """Whoever waits for the spawner by FAN_IN waits for what it spawns, too."""
-    edges: list[Edge] = []
-    for edge in await context.store.edges(parent_id=spawner.job_id):
-        if edge.kind is DependencyKind.FAN_IN and edge.outcome is None:
-            present = await context.store.edges(child_id=edge.child_id)
-            graph.check_width(edge.child_id, len(present) + len(spawned))
-            edges += [Edge(job_id, edge.child_id, DependencyKind.FAN_IN) for job_id in spawned]
-    return edges
+    joins = [
+        edge.child_id
+        for edge in await context.store.edges(parent_id=spawner.job_id)
+        if edge.kind is DependencyKind.FAN_IN and edge.outcome is None
+    ]
+    if not joins:
+        return []
+    above = await _ancestors(context, {edge.parent_id for edge in edges})
+    added: list[Edge] = []
+    for join in joins:
+        if join in above:
+            raise DependencyCycle(
+                f"a job spawned by {spawner.job_id} would wait for {join}, which waits for all that "
+                f"{spawner.job_id} spawns; {validation.UNCHANGED}"
+            )
+        present = await context.store.edges(child_id=join)
+        graph.check_width(join, len(present) + len(spawned))
+        graph.check_depth(join, max(job.depth for job in spawned) + 1)
+        added += [Edge(job.id, join, DependencyKind.FAN_IN) for job in spawned]
+    return added
+
+
+async def _ancestors(context: Context, ids: set[str]) -> set[str]:
+    """These jobs and all they wait for, however far up."""
+    seen: set[str] = set()
+    unread = set(ids)
+    while unread:
+        seen |= unread
+        found = [edge for job_id in unread for edge in await context.store.edges(child_id=job_id)]
+        unread = {edge.parent_id for edge in found if edge.outcome is None} - seen
+    return seen
 
 
 def _outcome(job: Job) -> State | None:

@@ -13,6 +13,7 @@ from headrace.manager.context import Context
 from headrace.model import CLAIMABLE, Event, Job, State
 from headrace.stores.base import FIND_LIMIT_MAX, EventQuery, Query, Tally
 
+SEQ_MAX = 2**62
 POLL_SECONDS = 1.0
 """How long a follower waits at most before it looks by itself: a lost hint costs this much."""
 
@@ -98,7 +99,12 @@ async def follow(
         await context.store.wait(cursor, left)
 
 
-def _seq(cursor: str, direction: str) -> int:
-    if cursor[:1] != direction or not cursor[1:].isdecimal() or not cursor.isascii():
+def _seq(cursor: object, direction: str) -> int:
+    if (
+        not isinstance(cursor, str)
+        or cursor[:1] != direction
+        or not cursor[1:].isdecimal()
+        or not cursor.isascii()
+    ):
         raise InvalidCursor(f"{cursor!r} is not a cursor of this query; start without one")
-    return int(cursor[1:])
+    return min(int(cursor[1:]), SEQ_MAX)

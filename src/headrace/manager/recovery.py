@@ -11,7 +11,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from headrace import lifecycle
 from headrace.errors import Contention
 from headrace.lifecycle import Command
-from headrace.manager.changes import CONFLICTS_MAX, Changed, change_together, freed_by, ripple
+from headrace.manager.changes import (
+    CONFLICTS_MAX,
+    Changed,
+    change_together,
+    freed_by,
+    ripple,
+    ripple_or_leave,
+)
 from headrace.manager.context import Context
 from headrace.manager.selection import every
 from headrace.model import LEASED, Category, Change, Failure, Job
@@ -42,7 +49,11 @@ async def end_lifetimes(context: Context, limit: int) -> Changed:
 
 async def sweep(context: Context, limit: int) -> int:
     """Judge the children that a crash left unjudged after their parent had ended. How many changed."""
-    return await ripple(context, await context.store.unseen(limit))
+    left = await context.store.unseen(limit)
+    if context.tenant is not None:
+        own = await context.read(list(dict.fromkeys(edge.child_id for edge in left)))
+        left = [edge for edge in left if edge.child_id in own]
+    return await ripple(context, left)
 
 
 async def expire_worker(context: Context, worker: str) -> Changed:
@@ -86,7 +97,7 @@ async def _drain(
         committed = await context.store.commit(
             Commit(changes=changes, leases_as_read=leases_as_read)
         )
-        await ripple(context, committed.touched)
+        await ripple_or_leave(context, committed.touched)
         applied = [change for change, ok in zip(changes, committed.applied, strict=True) if ok]
         if not applied:
             break

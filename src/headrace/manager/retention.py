@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 from headrace.errors import Contention, InvalidTransition, JobNotFound, NotTerminal
 from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
+from headrace.manager.placement import Draft, KeyRule
 from headrace.manager.selection import Selection, select
-from headrace.manager.submission import Submitted, submit
-from headrace.model import TERMINAL, Job, State
-from headrace.spec import JobSpec
+from headrace.manager.submission import Submitted, store_drafts
+from headrace.model import TERMINAL, Job, State, new_id
 from headrace.stores.base import Query
 
 BATCH_JOBS = 1000
@@ -68,26 +68,39 @@ async def redrive(context: Context, chosen: Selection) -> Submitted:
                 "nothing was submitted",
                 job_id=job.id,
             )
-    return await submit(
-        context, [_again(job) for job in jobs], previous_ids=[job.id for job in jobs]
-    )
+    now = context.now()
+    return await store_drafts(context, [_again(job, now) for job in jobs])
 
 
-def _again(job: Job) -> JobSpec:
-    return JobSpec(
-        type=job.type,
-        payload=job.payload,
-        queue=job.queue,
+def _again(job: Job, now: datetime) -> Draft:
+    """The job as it was first stored, whatever today's policy would say to it.
+
+    Its key holds for as long as it lives: redriving the old job meanwhile gives this one.
+    """
+    lifetime = None if job.expires_at is None else job.expires_at - job.created_at
+    fresh = Job(
+        id=new_id(),
         tenant=job.tenant,
-        priority=job.priority,
+        queue=job.queue,
+        type=job.type,
         tags=job.tags,
+        payload_json=job.payload_json,
+        priority=job.priority,
+        created_at=now,
         key=f"redrive:{job.id}",
+        previous_id=job.id,
+        correlation_id=job.correlation_id,
+        callback_url=job.callback_url,
         max_attempts=job.max_attempts,
         lease_seconds=job.lease_seconds,
         timeout_seconds=job.timeout_seconds,
-        correlation_id=job.correlation_id,
-        callback_url=job.callback_url,
+        expires_at=None if lifetime is None else now + lifetime,
+        backoff_json=job.backoff_json,
+        state=State.PENDING,
+        run_at=now,
+        updated_at=now,
     )
+    return Draft(fresh, (), KeyRule(window_seconds=None, released_when_terminal=True))
 
 
 async def _keep_times(

@@ -16,8 +16,6 @@ from headrace.manager.changes import Order, Settled, change_each
 from headrace.manager.context import Context
 from headrace.model import Category, Failure, Job
 
-MESSAGE_CHARS_MAX = 100_000
-
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
     job_id: str
@@ -75,6 +73,9 @@ def failure_of(
     error: BaseException | str, *, category: Category | None = None, code: str | None = None
 ) -> Failure:
     """What to record for an error: a handler's typed error says it, anything else is TEMPORARY."""
+    if not isinstance(error, str | BaseException):
+        raise InvalidInput(f"an error is text or an exception, not {error!r}; nothing was changed")
+    category = None if category is None else validation.check_word(category, Category)
     message = error if isinstance(error, str) else (str(error) or type(error).__name__)
     if isinstance(error, PermanentError):
         category, code = category or Category.PERMANENT, code or error.error_code
@@ -84,7 +85,7 @@ def failure_of(
         code is None and isinstance(error, BaseException) and not isinstance(error, TemporaryError)
     ):
         code = type(error).__name__
-    return Failure(message[:MESSAGE_CHARS_MAX], category or Category.TEMPORARY, code)
+    return Failure(message, category or Category.TEMPORARY, code)
 
 
 def _order(context: Context, outcome: Outcome) -> Order:

@@ -15,10 +15,11 @@ from headrace.errors import (
     HeadraceError,
     InvalidBatch,
     InvalidInput,
+    StoreError,
 )
-from headrace.manager.changes import CONFLICTS_MAX, ripple
+from headrace.manager.changes import CONFLICTS_MAX, ripple_or_leave
 from headrace.manager.context import Context
-from headrace.manager.placement import Draft, place
+from headrace.manager.placement import Draft, KeyRule, place
 from headrace.model import DEFAULT_TENANT, Job
 from headrace.policy import OnDuplicateId
 from headrace.spec import JobSpec
@@ -41,17 +42,19 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 async def submit(
-    context: Context,
-    specs: Sequence[JobSpec],
-    *,
-    spawner: Fence | None = None,
-    previous_ids: Sequence[str | None] | None = None,
+    context: Context, specs: Sequence[JobSpec], *, spawner: Fence | None = None
 ) -> Submitted:
     """Store every job or none. `spawner`: the lease of the running job that makes these."""
     validation.check_limit(
         len(specs), "the number of jobs in a batch", minimum=0, maximum=BATCH_JOBS_MAX
     )
-    drafts = _draft_all(context, specs, previous_ids or [None] * len(specs), spawner)
+    return await store_drafts(context, _draft_all(context, specs, spawner), spawner=spawner)
+
+
+async def store_drafts(
+    context: Context, drafts: Sequence[Draft], *, spawner: Fence | None = None
+) -> Submitted:
+    """Store every checked draft or none, finding those that are stored already."""
     if not drafts:
         return Submitted((), ())
     repeated: dict[str, Job] = {}
@@ -63,23 +66,19 @@ async def submit(
     raise Contention("the batch kept clashing with other writes; nothing was stored")
 
 
-def _draft_all(
-    context: Context,
-    specs: Sequence[JobSpec],
-    previous_ids: Sequence[str | None],
-    spawner: Fence | None,
-) -> list[Draft]:
+def _draft_all(context: Context, specs: Sequence[JobSpec], spawner: Fence | None) -> list[Draft]:
     """Every description checked, or the error that names the first bad one."""
     now = context.now()
     drafts: dict[str, Draft] = {}
-    for index, (one, previous_id) in enumerate(zip(specs, previous_ids, strict=True)):
+    for index, given in enumerate(specs):
         try:
+            one = _spec(given)
+            policy = context.policy(validation.check_name(one.queue, "queue"))
             job = spec.draft(
                 one,
-                context.policy(one.queue),
+                policy,
                 now,
                 tenant=_tenant(context, one),
-                previous_id=previous_id,
                 parent_id=None if spawner is None else spawner.job_id,
             )
             dependencies = spec.dependencies(one)
@@ -88,8 +87,15 @@ def _draft_all(
                 raise DuplicateJob(f"id {job.id} stands twice in the batch; {validation.UNCHANGED}")
         except HeadraceError as error:
             raise in_batch(index, error, of=len(specs)) from error
-        drafts[job.id] = Draft(job, dependencies)
+        rule = KeyRule(policy.key_window_seconds, policy.key_released_when_terminal)
+        drafts[job.id] = Draft(job, dependencies, rule)
     return list(drafts.values())
+
+
+def _spec(given: object) -> JobSpec:
+    if not isinstance(given, JobSpec):
+        raise InvalidInput(f"{given!r} is not a JobSpec; {validation.UNCHANGED}")
+    return given
 
 
 def _tenant(context: Context, one: JobSpec) -> str:
@@ -121,7 +127,7 @@ async def _attempt(
         now=now,
         edges=placement.edges,
         parents=placement.parents,
-        keys=_holds(context, new, now),
+        keys=_holds(new, now),
         fence=spawner,
     )
     answer = await context.store.insert(insertion) if new else Inserted(())
@@ -130,13 +136,21 @@ async def _attempt(
     stored = {job.id: job for job in answer.jobs}
     falling = [edge for edge in insertion.edges if edge.outcome is not None and not edge.seen]
     if falling:
-        await ripple(context, falling)
-        stored = dict(await context.read(list(stored)))
+        await ripple_or_leave(context, falling)
+        stored |= await _as_now(context, list(stored))
     known = stored | existing
     return Submitted(
         tuple(known[twins[draft.job.id]] for draft in drafts),
         tuple(draft.job.id in stored for draft in drafts),
     )
+
+
+async def _as_now(context: Context, ids: Sequence[str]) -> Mapping[str, Job]:
+    """The stored jobs read again; nothing if the store does not answer, since they are stored anyway."""
+    try:
+        return await context.read(ids)
+    except StoreError:
+        return {}
 
 
 async def _twins(
@@ -178,15 +192,16 @@ async def _weigh(
     return stored
 
 
-def _holds(context: Context, new: Sequence[Draft], now: datetime) -> list[KeyHold]:
+def _holds(new: Sequence[Draft], now: datetime) -> list[KeyHold]:
     holds = []
     for draft in new:
         if draft.job.key is not None:
-            policy = context.policy(draft.job.queue)
-            window = policy.key_window_seconds
+            window = draft.key_rule.window_seconds
             until = None if window is None else now + timedelta(seconds=window)
             holds.append(
-                KeyHold(_scope(draft.job), draft.job.id, until, policy.key_released_when_terminal)
+                KeyHold(
+                    _scope(draft.job), draft.job.id, until, draft.key_rule.released_when_terminal
+                )
             )
     return holds
 

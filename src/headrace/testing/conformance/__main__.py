@@ -19,7 +19,7 @@ EXAMPLES = """examples:
   python -m headrace.testing.conformance --url 'sqlite:////tmp/kit-{n}.db'
   python -m headrace.testing.conformance --url 'mine:///kit-{n}' --load my_package.my_store
 
-{n} in the url is replaced by a number, so that each case has an empty store. --load imports a module
+{n} in the url is replaced by a fresh name, so that each case has an empty store. --load imports a module
 first: let it call headrace.connect.register_store.
 """
 
@@ -50,9 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     ]
     if not cases:
         parser.error("no case has such a name")
+    run = f"{time.time_ns():x}"  # so that a second run finds empty stores, too
     failed = 0
     for number, case in enumerate(cases, start=1):
-        failed += not _run(case, chosen.url.replace("{n}", str(number)), as_json=chosen.json)
+        failed += not _run(case, chosen.url.replace("{n}", f"{run}_{number}"), as_json=chosen.json)
     if not chosen.json:
         print(f"{len(cases) - failed} passed, {failed} failed")
     return 1 if failed else 0

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from headrace import errors
 from headrace.codec import PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX
-from headrace.model import Dependency
+from headrace.model import Dependency, Lease, State
 from headrace.policy import Policy
 from headrace.retry import Custom
 from headrace.spec import JobSpec
@@ -15,6 +15,7 @@ from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import submit, suite, take, unchanged
 
 NAIVE = datetime(2027, 1, 1)  # noqa: DTZ001 - the point of the case
+LAST_MOMENT = datetime.max.replace(tzinfo=timezone(timedelta(hours=-9)))
 CIRCLE: list[Any] = []
 CIRCLE.append(CIRCLE)
 
@@ -55,11 +56,18 @@ BAD_SPECS: list[tuple[str, dict[str, Any], type[errors.HeadraceError]]] = [
     ("a payload with NaN", {"payload": [float("nan")]}, errors.InvalidPayload),
     ("a payload with infinity", {"payload": {"x": float("inf")}}, errors.InvalidPayload),
     ("a payload over the limit", {"payload": "x" * PAYLOAD_BYTES_DEFAULT}, errors.PayloadTooLarge),
+    ("bytes inside a payload", {"payload": {"a": [b"hi"]}}, errors.InvalidPayload),
     ("bytes over the limit", {"payload": bytes(PAYLOAD_BYTES_DEFAULT + 1)}, errors.PayloadTooLarge),
     ("the reserved payload key", {"payload": {"$bytes": "x"}}, errors.InvalidPayload),
     ("a dependency on nobody", {"after": ["nobody"]}, errors.DependencyNotFound),
     ("a dependency on itself", {"id": "me", "after": ["me"]}, errors.DependencyCycle),
     ("a dependency with an empty id", {"after": [""]}, errors.InvalidId),
+    ("no list of tags", {"tags": None}, errors.InvalidName),
+    ("no list of dependencies", {"after": None}, errors.InvalidInput),
+    ("a queue that is a list", {"queue": ["a"]}, errors.InvalidName),
+    ("a run_at beyond the calendar", {"run_at": LAST_MOMENT}, errors.InvalidTime),
+    ("an endless delay", {"delay_seconds": 10**400}, errors.InvalidLimit),
+    ("a max_attempts beyond all stores", {"max_attempts": 2**70}, errors.InvalidLimit),
     ("an unknown kind of dependency", {"after": [Dependency("a", "x")]}, errors.InvalidInput),  # type: ignore[arg-type]
     ("1001 dependencies", {"after": [str(n) for n in range(1001)]}, errors.InvalidDependency),
 ]
@@ -179,6 +187,44 @@ async def bad_outcomes(env: Env) -> None:
         await manager.progress("j", token, 1.5)
     with raises(errors.InvalidInput):
         await manager.complete("j", None)
+    assert await manager.get("j") == job
+    assert await unchanged(manager) == before
+
+
+@suite.case(
+    "bad input",
+    "what is not one of the words is refused: category, mode, state, spec, cursor, reason",
+)
+async def words(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "j")
+    job, token = await take(manager, "j")
+    before = await unchanged(manager)
+    wrong: Any = "tempory"
+    number: Any = 5
+    nothing: Any = None
+    for call in (
+        lambda: manager.fail("j", token, "no", category=wrong),
+        lambda: manager.fail("j", token, number),
+        lambda: manager.cancel(["j"], mode=wrong),
+        lambda: manager.cancel(["j"], reason=number),
+        lambda: manager.cancel(number),
+        lambda: manager.stop("j", token, nothing),
+        lambda: manager.abandon("j", number),
+        lambda: manager.find(states=[wrong]),
+        lambda: manager.find(cursor=number),
+        lambda: manager.cleanup({wrong: 1.0}),
+        lambda: manager.cleanup({State.PENDING: 1.0}),
+        lambda: manager.events(after=nothing),
+        lambda: manager.submit(nothing),
+        lambda: manager.progress("j", token, wrong),
+        lambda: manager.heartbeat([Lease("j", token, -5.0)]),
+        lambda: manager.heartbeat([Lease("j", token, float("nan"))]),
+    ):
+        with raises(errors.InvalidInput):
+            await call()
+    with raises(errors.InvalidInput):
+        manager.scoped(nothing)
     assert await manager.get("j") == job
     assert await unchanged(manager) == before
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import time
+from collections.abc import Iterator
+from unittest import mock
 
 from headrace import errors, lifecycle
 from headrace.errors import PermanentError
@@ -330,3 +334,61 @@ async def deleted_parent(env: Env) -> None:
     await manager.delete(["p1"])
     await finish(manager, "p2")
     assert (await manager.get("c")).state is PENDING
+
+
+@suite.case(
+    "FAN_OUT and FAN_IN", "a spawned job that would wait for the join that waits for it is refused"
+)
+async def fan_circle(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "mother")
+    await submit(manager, "join", after=[Dependency("mother", DependencyKind.FAN_IN)])
+    await submit(manager, "behind", after=["join"])
+    _, token = await take(manager, "mother")
+    before = await unchanged(manager)
+    for parent in ("join", "behind"):
+        with raises(errors.DependencyCycle):
+            await manager.spawn("mother", token, [JobSpec(type="t", id="c", after=[parent])])
+    assert await unchanged(manager) == before
+
+
+@suite.case("dependencies", "of two dependencies on one job the stricter counts")
+async def stricter(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "p")
+    both = [*after_any("p"), Dependency("p")]
+    await submit(manager, "c1", after=both)
+    await submit(manager, "c2", after=both[::-1])
+    await manager.cancel(["p"])
+    assert await states(manager, ["c1", "c2"]) == [State.CANCELLED, State.CANCELLED]
+
+
+@suite.case(
+    "ripple", "a store that fails after a commit does not make the committed change look failed"
+)
+async def failing_ripple(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "p")
+    await submit(manager, "c", after=["p"])
+    _, token = await take(manager, "p")
+
+    async def broken(_: object) -> None:
+        raise errors.StoreUnavailable("gone for a moment; nothing was written")
+
+    with mock.patch.object(manager.store, "joins", broken), quiet():
+        done = await manager.complete("p", token)
+    assert done.job.state is State.COMPLETED
+    assert await states(manager, ["p", "c"]) == [State.COMPLETED, BLOCKED]
+    assert await manager.sweep() == 1
+    assert (await manager.get("c")).state is PENDING
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """The warning that children are left to the sweep is expected here."""
+    logger = logging.getLogger("headrace.manager")
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = False

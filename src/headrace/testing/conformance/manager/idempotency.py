@@ -123,3 +123,11 @@ async def dependency(env: Env) -> None:
     _, token = await take(manager, first.id)
     await manager.complete(first.id, token)
     assert (await manager.get("child")).state is State.PENDING
+
+
+@suite.case("idempotency", "a key is any text, line breaks and all")
+async def any_text(env: Env) -> None:
+    manager = await env.manager()
+    for key in ("a\nb", "a\u00a0b", "\U0001f469\u200d\U0001f52c", " x "):
+        first = (await manager.submit(JobSpec(type="t", key=key))).job
+        assert (await manager.submit(JobSpec(type="t", key=key))).job.id == first.id

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from headrace import errors
+from headrace import errors, lifecycle
 from headrace.manager import JobManager
 from headrace.model import Job, Lease, State
 from headrace.policy import Policy
 from headrace.spec import JobSpec
+from headrace.stores.base import Commit
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import submit, suite, take
 
@@ -174,3 +175,16 @@ async def cleanup(env: Env) -> None:
     env.clock.advance(10)
     assert await manager.scoped("mallory").cleanup({State.COMPLETED: 0.0}) == {}
     assert await manager.scoped("acme").cleanup({State.COMPLETED: 0.0}) == {State.COMPLETED: 1}
+
+
+@suite.case("isolation", "the sweep of one tenant leaves the others' children alone")
+async def sweeping(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "p", tenant="acme")
+    await submit(manager, "c", tenant="acme", after=["p"])
+    (row,) = await manager.claim("w")
+    change = lifecycle.apply(row, lifecycle.Complete(token=row.token), env.clock.now())
+    await manager.store.commit(Commit(changes=[change]))
+    assert await manager.scoped("mallory").sweep() == 0
+    assert (await manager.get("c")).state is State.BLOCKED
+    assert await manager.scoped("acme").sweep() == 1

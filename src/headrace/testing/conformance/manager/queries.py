@@ -185,3 +185,14 @@ async def folding(env: Env) -> None:
         job = await manager.get(name)
         folded = lifecycle.fold(await manager.events(job_id=name))
         assert folded == {field: getattr(job, field) for field in folded}
+
+
+@suite.case("explain", "a worker that asks for several queues in turn is seen on all of them")
+async def several_queues(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "a", queue="a", type="a")
+    for _ in range(3):
+        for queue in ("b", "a", "c"):
+            await manager.claim("w", queues=[queue], types=["none"])
+    await manager.claim("w", queues=["b"])
+    assert [reason.why for reason in (await manager.explain("a")).reasons] == [Why.READY]

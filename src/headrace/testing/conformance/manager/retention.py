@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from headrace import errors
 from headrace.model import State
-from headrace.policy import CancelMode, Policies, Policy
+from headrace.policy import CancelMode, IdSource, Policies, Policy
+from headrace.retry import Constant
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import finish, submit, suite, take, unchanged
 
@@ -123,3 +126,19 @@ async def refused(env: Env) -> None:
     with raises(errors.JobNotFound):
         await manager.redrive(["cancelled", "nobody"])
     assert await unchanged(manager) == before
+
+
+@suite.case("redrive", "works whatever today's policy says to ids, timeouts and keys")
+async def any_policy(env: Env) -> None:
+    strict = Policy(ids=IdSource.CLIENT, key_released_when_terminal=False, timeout_seconds=None)
+    manager = await env.manager(strict)
+    await submit(manager, "j", backoff=Constant(initial=3.0), lifetime_seconds=500.0)
+    await manager.cancel(["j"])
+    env.clock.advance(50)
+    first = (await manager.redrive(["j"])).job
+    assert first.backoff_json == (await manager.get("j")).backoff_json
+    assert first.expires_at == env.clock.now() + timedelta(seconds=500)
+    await manager.cancel([first.id])
+    second = await manager.redrive(["j"])
+    assert second.created == (True,)
+    assert second.job.id != first.id

@@ -393,3 +393,47 @@ async def poison(env: Env) -> None:
         assert job.failure is not None
         assert job.failure.category is Category.SYSTEM
     assert (job.failures, job.losses, job.attempt) == (1, 2, 3)
+
+
+@suite.case(
+    "heartbeat", "of two leases of one job only the present one holds, and the other is named"
+)
+async def two_leases(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "j", lease_seconds=10)
+    old, _ = await take(manager, "j")
+    env.clock.advance(10)
+    await manager.reap()
+    new, token = await take(manager, "j")
+    assert old.lease is not None
+    assert new.lease is not None
+    for leases in ([old.lease, new.lease], [new.lease, old.lease]):
+        beats = await manager.heartbeat(leases)
+        assert set(beats.extended) == {"j"}
+        assert isinstance(beats.refused["j"], errors.StaleToken)
+        assert beats.lost == (old.lease,)
+    await manager.complete("j", token)
+
+
+@suite.case("fail", "a message that no store could keep is recorded in words that all can")
+async def odd_message(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "j")
+    _, token = await take(manager, "j")
+    job = (await manager.fail("j", token, "file \udcff\0 gone" + "x" * 200_000, retry_after=0)).job
+    assert job == await manager.get("j")
+    assert job.failure is not None
+    assert job.failure.message.startswith("file ?\ufffd gone")
+    assert len(job.failure.message) == 100_000
+
+
+@suite.case("progress and checkpoint", "a checkpoint of None replaces what was there")
+async def checkpoint_none(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "j")
+    _, token = await take(manager, "j")
+    await manager.checkpoint("j", token, {"at": 1})
+    await manager.progress("j", token, 0.5, "line 1\nline 2")
+    assert (await manager.get("j")).checkpoint == {"at": 1}
+    await manager.checkpoint("j", token, None)
+    assert (await manager.get("j")).checkpoint is None
