@@ -37,6 +37,8 @@ class Placement(msgspec.Struct, frozen=True):
     edges: Sequence[Edge] = ()
     parents: Mapping[str, State | None] = {}
     """The stored parents and their outcome as read: the guard of the insertion."""
+    joins: Mapping[str, Sequence[str]] = {}
+    """For each job that joins (FAN_IN), the parents that may still spawn."""
 
 
 async def place(
@@ -68,7 +70,38 @@ async def place(
     if spawner is not None:
         edges += await _joined_by(context, spawner, [job for job, _ in born.values()], edges)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
-    return Placement([born[draft.job.id] for draft in drafts], edges, parents)
+    return Placement(
+        [born[draft.job.id] for draft in drafts], edges, parents, _joins(needs, stored)
+    )
+
+
+def _joins(
+    needs: Mapping[str, Sequence[Dependency]], stored: Mapping[str, Job]
+) -> dict[str, list[str]]:
+    joins: dict[str, list[str]] = {}
+    for child, wanted in needs.items():
+        for need in wanted:
+            parent = stored.get(need.job_id)
+            if need.kind is DependencyKind.FAN_IN and parent is not None and parent.is_leased:
+                joins.setdefault(child, []).append(need.job_id)
+    return joins
+
+
+async def late_spawned(context: Context, placement: Placement) -> Placement:
+    """Edges for what was spawned between looking at a join's parents and storing the join.
+
+    Whoever spawns from now on sees the join; whoever did so before is seen here.
+    """
+    edges: list[Edge] = []
+    parents: dict[str, State | None] = {}
+    known = {(edge.parent_id, edge.child_id) for edge in placement.edges}
+    for child, spawners in placement.joins.items():
+        for spawner in spawners:
+            for job in await context.store.spawned(spawner):
+                if job.id != child and (job.id, child) not in known:
+                    edges.append(Edge(job.id, child, DependencyKind.FAN_IN, _outcome(job)))
+                    parents[job.id] = _outcome(job)
+    return Placement((), edges, parents)
 
 
 def _by_twin(

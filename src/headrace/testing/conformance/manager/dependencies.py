@@ -15,7 +15,7 @@ from headrace.manager import JobManager
 from headrace.model import Dependency, DependencyKind, Priority, State
 from headrace.policy import CancelMode, Policy
 from headrace.spec import JobSpec
-from headrace.stores.base import Commit
+from headrace.stores.base import Clash, Commit, Inserted, Insertion
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import (
     finish,
@@ -334,6 +334,29 @@ async def deleted_parent(env: Env) -> None:
     await manager.delete(["p1"])
     await finish(manager, "p2")
     assert (await manager.get("c")).state is PENDING
+
+
+@suite.case("FAN_OUT and FAN_IN", "what is spawned while a join is being stored is joined, too")
+async def fan_race(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "mother")
+    _, token = await take(manager, "mother")
+    insert = manager.store.insert
+    spawned = False
+
+    async def spawn_first(insertion: Insertion) -> Inserted | Clash:
+        nonlocal spawned
+        if not spawned:
+            spawned = True
+            await manager.spawn("mother", token, [JobSpec(type="t", id="c")])
+        return await insert(insertion)
+
+    with mock.patch.object(manager.store, "insert", spawn_first):
+        await submit(manager, "join", after=[Dependency("mother", DependencyKind.FAN_IN)])
+    await manager.complete("mother", token)
+    assert (await manager.get("join")).state is BLOCKED
+    await finish(manager, "c")
+    assert (await manager.get("join")).state is PENDING
 
 
 @suite.case(
