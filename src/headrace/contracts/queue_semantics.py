@@ -59,7 +59,11 @@ class StaleLease(Refusal):
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One job in the specification's words. To enqueue, the first four fields are enough."""
+    """One job in the specification's words.
+
+    To enqueue, the first four fields are enough; `max_retries` and `execution_timeout` are the queue's
+    where they are left out. All other fields are history, and a new job has none.
+    """
 
     id: str
     payload: Any = None
@@ -80,7 +84,7 @@ class Job(msgspec.Struct, frozen=True):
     """After a nack: not claimable before."""
     error: str | None = None
     """What went wrong last."""
-    execution_timeout: float | None = None
+    execution_timeout: Duration | None = None
     """Seconds that the handler may run, however often the lease is extended meanwhile."""
     enqueued_at: datetime | None = None
     finished_at: datetime | None = None
@@ -89,6 +93,10 @@ class Job(msgspec.Struct, frozen=True):
     def status(self) -> JobState:
         """The specification says both state and status."""
         return self.state
+
+
+_GIVEN = frozenset({"id", "payload", "queue", "priority", "max_retries", "execution_timeout"})
+"""What a producer may say of a job."""
 
 
 class Queue:
@@ -147,7 +155,8 @@ class Queue:
     ) -> Job:
         """Store a new job as Ready: a `Job`, or an id and the rest. Without an id it gets a UUID.
 
-        Raises DuplicateJob when the id is stored already, whatever became of that job.
+        Raises DuplicateJob when the id is stored already, whatever became of that job, and
+        InvalidInput for a `Job` that says more than a new job can: a state, a lease, an error.
         """
         if not isinstance(job, Job):
             name = id if job is UNSET else job
@@ -155,14 +164,7 @@ class Queue:
             job = Job(name, payload, queue, priority)
         elif id is not UNSET:
             raise InvalidInput(f"the job brings its own id; {validation.UNCHANGED}")
-        spec = JobSpec(
-            id=validation.check_id(job.id),
-            type=TYPE,
-            payload=job.payload,
-            queue=job.queue,
-            priority=job.priority,
-        )
-        return _view((await self.manager.submit(spec)).job)
+        return _view((await self.manager.submit(_spec(job))).job)
 
     # --- the worker ------------------------------------------------------------------------------
 
@@ -227,6 +229,31 @@ def _text(token: object) -> str:
     return token if isinstance(token, str) else ""
 
 
+def _spec(job: Job) -> JobSpec:
+    for field in msgspec.structs.fields(Job):
+        if field.name not in _GIVEN and getattr(job, field.name) != field.default:
+            raise InvalidInput(
+                f"a new job has no {field.name} yet: leave it out; {validation.UNCHANGED}"
+            )
+    retries, timeout = job.max_retries, job.execution_timeout
+    return JobSpec(
+        id=validation.check_id(job.id),
+        type=TYPE,
+        payload=job.payload,
+        queue=job.queue,
+        priority=job.priority,
+        max_attempts=UNSET if retries is None else _attempts(retries),
+        timeout_seconds=UNSET
+        if timeout is None
+        else validation.check_seconds(seconds(timeout), "execution_timeout"),
+    )
+
+
+def _attempts(max_retries: int) -> int:
+    """The first attempt is no retry."""
+    return validation.check_limit(max_retries, "max_retries", minimum=0) + 1
+
+
 def _view(job: StoredJob) -> Job:
     max_retries = None if job.max_attempts is None else job.max_attempts - 1
     given_back = job.failures + job.losses
@@ -264,7 +291,7 @@ def _policy(
     if lease_ttl is not None:
         given["lease_seconds"] = validation.check_seconds(seconds(lease_ttl), "lease_ttl")
     if max_retries is not None:
-        given["max_attempts"] = validation.check_limit(max_retries, "max_retries", minimum=0) + 1
+        given["max_attempts"] = _attempts(max_retries)
     if execution_timeout is not None:
         given["timeout_seconds"] = validation.check_seconds(
             seconds(execution_timeout), "execution_timeout"

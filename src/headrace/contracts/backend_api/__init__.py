@@ -15,9 +15,11 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.queue import BatchResult, Queue
 from headrace.contracts.backend_api.streams import JobStream
+from headrace.contracts.backend_api.submission import POLICY
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus
 
 __all__ = [
+    "POLICY",
     "Backend",
     "BackendError",
     "BatchResult",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any, Self
@@ -18,7 +17,7 @@ from headrace.contracts.backend_api.errors import (
     translated,
     translating,
 )
-from headrace.contracts.backend_api.submission import spec_of, specs_of
+from headrace.contracts.backend_api.submission import POLICY, spec_of, specs_of
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus, job_of, stats_of
 from headrace.errors import DuplicateJob, InvalidBatch
 from headrace.manager import Changed, JobManager
@@ -38,14 +37,24 @@ class Backend:
     changed nothing. `freed` in an answer maps a worker to how many of its jobs it does not hold any more.
     """
 
-    def __init__(self, manager: JobManager) -> None:
+    def __init__(self, manager: JobManager, *, payload_bytes_max: int | None = None) -> None:
+        """On a manager that is open already, whose policy should be `POLICY`.
+
+        `payload_bytes_max` is the limit for payloads as they are given (None: the preset's); what is
+        stored, which is a little more, must fit into the policy's all the same.
+        """
         self._manager = manager
+        self.payload_bytes_max = (
+            BACKEND_API.payload_bytes_max
+            if payload_bytes_max is None
+            else validation.check_limit(payload_bytes_max, "payload_bytes_max")
+        )
 
     @classmethod
     async def open(cls, url: str, clock: Clock | None = None) -> Self:
         """On the store behind `url`. Without a clock the store's own is the authority."""
         with translated():
-            return cls(await connect(url, policies=BACKEND_API, clock=clock))
+            return cls(await connect(url, policies=POLICY, clock=clock))
 
     @property
     def manager(self) -> JobManager:
@@ -68,13 +77,15 @@ class Backend:
     @translating
     async def enqueue_job(self, job: Job) -> str:
         """Store a new job; its id. It is eligible at once."""
-        (job_id,) = await self._submit([spec_of(job, self._manager.clock.now())])
+        (job_id,) = await self._submit(
+            [spec_of(job, self._manager.clock.now(), self.payload_bytes_max)]
+        )
         return job_id
 
     @translating
     async def enqueue_jobs(self, jobs: Sequence[Job]) -> list[str]:
         """Store all or none; the ids in order. The error names the job by `index` and `job_id`."""
-        return await self._submit(specs_of(jobs, self._manager.clock.now()))
+        return await self._submit(specs_of(jobs, self._manager.clock.now(), self.payload_bytes_max))
 
     # --- job assignment --------------------------------------------------------------------------
 
@@ -131,7 +142,7 @@ class Backend:
     @translating
     async def cancel_jobs(self, tags: Tags = (), job_ids: Ids = ()) -> tuple[list[str], list[str]]:
         """Cancel what is named or tagged, in one step: (cancelled ids, unknown or final ids)."""
-        report = await self._manager.cancel(job_ids or (), tags=tags or ())
+        report = await self._manager.cancel(_listed(job_ids), tags=_listed(tags))
         self._observe(report.jobs)
         cancelled = [job.id for job in (*report.jobs, *report.already)]
         return cancelled, [*(job.id for job in report.ended), *report.not_found]
@@ -156,7 +167,7 @@ class Backend:
 
     @translating
     async def get_job_stats(self, tags: Tags = ()) -> JobStats:
-        return stats_of(await self._manager.stats(tags=tags or ()))
+        return stats_of(await self._manager.stats(tags=_listed(tags)))
 
     # --- maintenance -----------------------------------------------------------------------------
 
@@ -170,12 +181,12 @@ class Backend:
         """Delete jobs that were COMPLETED longer than `ttl` (seconds, or a timedelta) ago."""
         seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
         validation.check_seconds(seconds, "ttl")
-        await self._manager.cleanup({State.COMPLETED: seconds}, limit=sys.maxsize)
+        await self._manager.cleanup({State.COMPLETED: seconds}, limit=validation.LIMIT_MAX)
 
     @translating
     async def delete_jobs(self, tags: Tags = (), job_ids: Ids = ()) -> None:
         """Delete what is named or tagged if all of it is final. Unknown ids are passed over."""
-        await self._manager.delete(job_ids or (), tags=tags or ())
+        await self._manager.delete(_listed(job_ids), tags=_listed(tags))
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -195,13 +206,18 @@ class Backend:
     async def _claim(self, assignee_id: str, tags: Tags, limit: int) -> Sequence[model.Job]:
         validation.check_limit(limit, "limit")
         return await self._manager.claim(
-            assignee_id, tags=tags or (), limit=min(limit, CLAIM_LIMIT_MAX)
+            assignee_id, tags=_listed(tags), limit=min(limit, CLAIM_LIMIT_MAX)
         )
 
     async def _change(self, job_id: str, decide: Decide) -> Changed:
         changed = await self._manager.change(job_id, decide)
         self._observe(changed.jobs)
         return changed
+
+
+def _listed(values: Iterable[str] | None) -> Iterable[str]:
+    """No list is an empty one. What is not a list is left for the manager to refuse."""
+    return () if values is None else values
 
 
 def _about(error: BackendError, job_id: str | None) -> BackendError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -44,8 +44,14 @@ class Queue(Backend):
     what other processes free or submit arrives with the store's event log.
     """
 
-    def __init__(self, below: Backend | JobManager) -> None:
-        super().__init__(below.manager if isinstance(below, Backend) else below)
+    def __init__(
+        self, below: Backend | JobManager, *, payload_bytes_max: int | None = None
+    ) -> None:
+        if isinstance(below, Backend):
+            if payload_bytes_max is None:
+                payload_bytes_max = below.payload_bytes_max
+            below = below.manager
+        super().__init__(below, payload_bytes_max=payload_bytes_max)
         self._subscriptions = Subscriptions(self.manager)
 
     @translating
@@ -62,7 +68,7 @@ class Queue(Backend):
         """
         with translated():
             worker = validation.check_name(assignee_id, "assignee_id")
-            wanted = validation.check_tags(tags or ())
+            wanted = validation.check_tags(() if tags is None else tags)
             validation.check_limit(max_assigned, "max_assigned", maximum=CLAIM_LIMIT_MAX)
 
         async def claim(limit: int) -> Sequence[model.Job]:
@@ -105,7 +111,10 @@ class Queue(Backend):
     @translating
     async def get_jobs(self, job_ids: Sequence[str]) -> list[Job]:
         """get_job for each id, in order; one that is unknown is an error."""
-        return [job_of(job) for job in await self.manager.get_many(job_ids)]
+        if isinstance(job_ids, str | bytes) or not isinstance(job_ids, Iterable):
+            raise InvalidArgumentError(f"a list of job ids is needed; {validation.UNCHANGED}")
+        ids = [validation.check_id(job_id) for job_id in job_ids]
+        return [job_of(job) for job in await self.manager.get_many(ids)]
 
     # --- inside ----------------------------------------------------------------------------------
 

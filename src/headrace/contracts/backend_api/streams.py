@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Sequence
 from typing import Any, Self
 
 from headrace.contracts.backend_api.errors import BackendError, translate
@@ -25,7 +25,7 @@ EVENTS_PER_READ = 1000
 PAUSE_SECONDS = 0.05
 """After a hint that brought no event: whatever a store hints at, a stream does not spin."""
 
-Claim = Callable[[int], Awaitable[Sequence[StoredJob]]]
+Claim = Callable[[int], Coroutine[Any, Any, Sequence[StoredJob]]]
 
 
 class Subscription:
@@ -37,6 +37,7 @@ class Subscription:
         self._max_assigned = max_assigned
         self._held: dict[str, int] = {}  # job id to its version when it was assigned
         self._undelivered: dict[str, StoredJob] = {}  # oldest first
+        self._claiming: asyncio.Future[Sequence[StoredJob]] | None = None
         self._freed_early: dict[str, int] | None = None  # while a claim is under way
         self._wake = asyncio.Event()
         self._news = asyncio.Event()
@@ -45,21 +46,26 @@ class Subscription:
         self._loop = asyncio.get_running_loop()
 
     async def run(self) -> None:
-        """Keep the capacity filled until the stream ends, then give back what was not delivered."""
+        """Keep the capacity filled until the stream ends, then give back what was not delivered.
+
+        Cancelled, it ends the stream; what a claim under way still brings is given back, too.
+        """
         try:
             while not self._ended:
                 self._wake.clear()
                 room = self._max_assigned - len(self._held)
                 if room > 0:
                     self._freed_early = {}
-                    self._take(await self._claim(room))
+                    self._claiming = asyncio.ensure_future(self._claim(room))
+                    await self._collect()
                 if not self._ended:
                     await self._wake.wait()
         except HeadraceError as error:
             self.fail(error)
         finally:
             self.end()
-            await self._give_back()
+            # In a task of its own: a second cancellation does not stop it half-way.
+            await asyncio.shield(asyncio.ensure_future(self._wind_up()))
 
     async def next(self) -> Job:
         """Removing a job from the undelivered and handing it over is one step: no await between."""
@@ -103,6 +109,26 @@ class Subscription:
         """The consumer gets the error instead of a next job."""
         self._error = translate(error)
         self.end()
+
+    async def _collect(self) -> None:
+        """Take what the claim under way brings. Cancelled, the claim goes on: it can be collected later."""
+        assert self._claiming is not None
+        try:
+            jobs = await asyncio.shield(self._claiming)
+        except HeadraceError:
+            self._claiming = None
+            raise
+        self._claiming = None
+        self._take(jobs)
+
+    async def _wind_up(self) -> None:
+        try:
+            if self._claiming is not None:
+                await self._collect()
+        except HeadraceError as error:
+            self.fail(error)
+        finally:
+            await self._give_back()
 
     def _take(self, jobs: Sequence[StoredJob]) -> None:
         """What was claimed, less what was freed again before the claim's answer arrived."""
@@ -168,6 +194,7 @@ class Subscriptions:
                 await asyncio.shield(watching)  # what it claims, it must also see freed
             await subscription.run()
         finally:
+            subscription.end()  # cancelled before it ran: its consumer waits for nothing
             del self._running[subscription]
             if not self._running:
                 self._stop_watching()

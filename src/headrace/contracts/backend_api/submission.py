@@ -11,13 +11,28 @@ from headrace import codec, validation
 from headrace.contracts.backend_api.errors import InvalidArgumentError
 from headrace.contracts.backend_api.values import Job, JobStatus, Kept
 from headrace.errors import HeadraceError
+from headrace.policy import BACKEND_API
 from headrace.spec import JobSpec
 
 _GIVEN = frozenset({"id", "status", "job_type", "payload", "tags", "created_at"})
 """What a submitter may say of a job; all other fields are history, and a new job has none."""
 
+_KEPT_BYTES_MAX = 128 << 10
+"""More than `Kept` needs besides the payload: 64 tags of 256 characters, a time, and its own frame."""
 
-def spec_of(job: object, now: datetime) -> JobSpec:
+POLICY = msgspec.structs.replace(
+    BACKEND_API,
+    payload_bytes_max=min(
+        BACKEND_API.payload_bytes_max * 4 // 3 + _KEPT_BYTES_MAX, codec.PAYLOAD_BYTES_MAX
+    ),
+)
+"""The preset with room for what is stored with a payload, and for bytes written as base64.
+
+The preset's own limit is the submitter's, and is checked on the payload as it was given.
+"""
+
+
+def spec_of(job: object, now: datetime, payload_bytes_max: int) -> JobSpec:
     """The job to submit, or the error that says what is wrong with it.
 
     A job is eligible at once, so it is due at its `created_at`, which also is its place in line. One
@@ -47,7 +62,7 @@ def spec_of(job: object, now: datetime) -> JobSpec:
         id=validation.check_id(job.id),
         type=job.job_type,
         payload=Kept(
-            payload=msgspec.Raw(codec.encode(job.payload)),
+            payload=msgspec.Raw(codec.encode(job.payload, limit=payload_bytes_max)),
             tags=() if given_tags == stored_tags else given_tags,
             created_at=created_at,
         ),
@@ -56,14 +71,14 @@ def spec_of(job: object, now: datetime) -> JobSpec:
     )
 
 
-def specs_of(jobs: Iterable[object] | None, now: datetime) -> list[JobSpec]:
+def specs_of(jobs: Iterable[object] | None, now: datetime, payload_bytes_max: int) -> list[JobSpec]:
     """All of a batch, or the error that says which is wrong, by its place and its id."""
     if jobs is None or isinstance(jobs, str | bytes) or not isinstance(jobs, Iterable):
         raise InvalidArgumentError(f"a list of jobs is needed; {validation.UNCHANGED}")
     specs: list[JobSpec] = []
     for index, job in enumerate(jobs):
         try:
-            specs.append(spec_of(job, now))
+            specs.append(spec_of(job, now, payload_bytes_max))
         except HeadraceError as error:
             raise InvalidArgumentError(
                 f"job {index} of the batch{_name(job)}: {error.message}",

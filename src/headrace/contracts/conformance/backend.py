@@ -222,12 +222,12 @@ class Backend:
         """The manager of the caller's tenant: the only one that calls with a ctx ever reach."""
         if not isinstance(ctx, QueueCtx):
             raise InvalidRequest(f"{ctx!r} is not a QueueCtx; nothing was read or changed")
-        manager = self._tenants.get(ctx.tenant_id)
-        if manager is None:
-            with translated():
-                manager = self._manager.scoped(ctx.tenant_id)
-            self._tenants[ctx.tenant_id] = manager
-        return manager
+        with translated():
+            # Checked here, because to a manager no tenant means every tenant.
+            tenant = validation.check_name(ctx.tenant_id, "tenant id")
+            if tenant not in self._tenants:
+                self._tenants[tenant] = self._manager.scoped(tenant)
+        return self._tenants[tenant]
 
 
 def _job_id(value: object) -> str:

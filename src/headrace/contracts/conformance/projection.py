@@ -62,9 +62,11 @@ _PRIORITY_NAMES = {level: name for name, level in PRIORITIES.items()} | {
 
 
 def priority_of(value: object) -> Priority:
-    if not isinstance(value, JobPriority):
+    """A JobPriority, or its name as text in whatever case."""
+    word = value.capitalize() if isinstance(value, str) else None
+    if word not in tuple(JobPriority):
         raise InvalidRequest(f"priority {value!r} is not a JobPriority; nothing was enqueued")
-    return PRIORITIES[value]
+    return PRIORITIES[JobPriority(word)]
 
 
 def status_of(job: Job) -> JobStatus:

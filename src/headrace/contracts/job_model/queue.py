@@ -21,7 +21,11 @@ from headrace.contracts.job_model.preset import RETRIABLE, policy_of
 from headrace.contracts.job_model.request import (
     Dependency,
     DependencyType,
+    Id,
     JobRequest,
+    check_request,
+    id_text,
+    listed,
     specs_of,
 )
 from headrace.errors import (
@@ -117,7 +121,7 @@ class Queue:
         delay: Duration | None = None,
         run_at: datetime | None = None,
         idempotency_key: str | None = None,
-        dependencies: Iterable[Dependency | str] = (),
+        dependencies: Iterable[Dependency | Id] = (),
         retry: RetryConfig | None = None,
         timeout: TimeoutConfig | None = None,
         correlation_id: str | None = None,
@@ -145,24 +149,31 @@ class Queue:
 
     async def submit_batch(self, jobs: Sequence[JobRequest]) -> tuple[str, ...]:
         """Store all or none; their ids, in order. Jobs may depend on each other by position."""
+        batch = listed(jobs, "jobs")
+        specs = specs_of(batch)
         async with self._acknowledged():
-            submitted = await self.manager.submit_many(specs_of(jobs))
-        return self._submitted(jobs, submitted)
+            submitted = await self.manager.submit_many(specs)
+        return self._submitted(batch, submitted)
 
     async def spawn(
-        self, job_id: str, token: str, jobs: Sequence[JobRequest], join: JobRequest | None = None
+        self, job_id: Id, token: str, jobs: Sequence[JobRequest], join: JobRequest | None = None
     ) -> tuple[str, ...]:
         """Fan out from a running job, all or none, only while its lease holds; the ids, in order.
 
         Jobs that wait for the spawner by FAN_IN wait for what it spawns, too. `join`: one more job,
         last in the answer, that waits for all the others by FAN_IN.
         """
-        batch = list(jobs)
+        batch = listed(jobs, "jobs")
         if join is not None:
+            check_request(join)
             needs = [Dependency(place, DependencyType.FAN_IN) for place in range(len(batch))]
-            batch.append(msgspec.structs.replace(join, dependencies=[*join.dependencies, *needs]))
+            batch.append(
+                msgspec.structs.replace(
+                    join, dependencies=[*listed(join.dependencies, "dependencies"), *needs]
+                )
+            )
         async with self._acknowledged():
-            submitted = await self.manager.spawn(job_id, _text(token), specs_of(batch))
+            submitted = await self.manager.spawn(id_text(job_id), _text(token), specs_of(batch))
         return self._submitted(batch, submitted)
 
     @contextlib.asynccontextmanager
@@ -197,8 +208,9 @@ class Queue:
         await self.end_lifetimes()
         return self._views(await self.manager.claim(worker, types=types, limit=limit))
 
-    async def heartbeat(self, job_id: str, token: str) -> Job:
+    async def heartbeat(self, job_id: Id, token: str) -> Job:
         """Stay invisible for another visibility timeout; `cancel_requested` tells to stop."""
+        job_id = id_text(job_id)
         job = await self.manager.get(job_id)
         beat = await self.manager.heartbeat([Lease(job.id, _text(token), job.lease_seconds)])
         if job_id in beat.refused:
@@ -208,17 +220,18 @@ class Queue:
             msgspec.structs.replace(job, state=extended.state, lease_until=extended.lease_until)
         )
 
-    async def checkpoint(self, job_id: str, token: str, value: Any) -> None:
+    async def checkpoint(self, job_id: Id, token: str, value: Any) -> None:
         """Keep what the next attempt should know."""
-        await self.manager.checkpoint(job_id, _text(token), value)
+        await self.manager.checkpoint(id_text(job_id), _text(token), value)
 
-    async def complete(self, job_id: str, token: str, result: Any = None) -> Job:
-        """The handler succeeded."""
+    async def complete(self, job_id: Id, token: str, result: Any = None) -> Job:
+        """The handler succeeded. Refused once the execution timeout or the lifetime has passed."""
+        job_id = await self._in_time(job_id)
         return self._view((await self.manager.complete(job_id, _text(token), result)).job)
 
     async def fail(
         self,
-        job_id: str,
+        job_id: Id,
         token: str,
         error: BaseException | FailureCategory | str,
         category: FailureCategory | str | None = None,
@@ -226,11 +239,13 @@ class Queue:
         """The handler failed. Its typed error, or the category, decides what happens next.
 
         An error without a type is TEMPORARY. CANCELLED is a worker's answer to a cancellation.
+        Refused once the execution timeout or the lifetime has passed.
         """
         if isinstance(error, FailureCategory):
             category, error = error, f"the handler reported {error}"
         elif category is not None:
             category = FailureCategory.named(category)
+        job_id = await self._in_time(job_id)
         if category is FailureCategory.CANCELLED:
             return self._view((await self.manager.stop(job_id, _text(token), str(error))).job)
         after = error.retry_after if isinstance(error, TemporaryError) else None
@@ -243,11 +258,12 @@ class Queue:
         )
         return self._view(changed.job)
 
-    async def cancel(self, job_id: str, force: bool = False) -> Job:
+    async def cancel(self, job_id: Id, force: bool = False) -> Job:
         """A job that waits is cancelled; one that runs is asked to stop or, with force, cut off.
 
         Cancelling twice changes nothing. Raises JobTerminal for a job that ended otherwise.
         """
+        job_id = id_text(job_id)
         mode = CancelMode.IMMEDIATE if force else None
         report = await self.manager.cancel([job_id], mode=mode)
         if report.not_found:
@@ -261,8 +277,9 @@ class Queue:
 
     # --- reading ---------------------------------------------------------------------------------
 
-    async def get(self, job_id: str) -> Job:
+    async def get(self, job_id: Id) -> Job:
         """The job as it is now. Raises JobNotFound."""
+        job_id = id_text(job_id)
         job = await self.manager.get(job_id)
         if self._is_past_its_time(job):
             await self.time_out()
@@ -271,9 +288,9 @@ class Queue:
             job = await self.manager.get(job_id)
         return self._view(job)
 
-    async def dependencies(self, job_id: str) -> tuple[Dependency, ...]:
+    async def dependencies(self, job_id: Id) -> tuple[Dependency, ...]:
         """What the job waits for, or waited for, in order."""
-        job = await self.manager.get(job_id)
+        job = await self.manager.get(id_text(job_id))
         return tuple(
             Dependency(edge.parent_id, DependencyType[edge.kind.name])
             for edge in await self.manager.store.edges(child_id=job.id)
@@ -327,6 +344,18 @@ class Queue:
     def _views(self, jobs: Iterable[model.Job]) -> tuple[Job, ...]:
         return tuple(self._view(job) for job in jobs)
 
+    async def _in_time(self, job_id: Id) -> str:
+        """Carry out what time demands of the job before its worker's report counts; its id.
+
+        A lapsed lease is left to the report itself: it is refused as such.
+        """
+        job = await self.manager.get(id_text(job_id))
+        if self._is_too_slow(job):
+            await self.manager.settle([self._timed_out(job)])
+        if not job.is_terminal and self._is_too_old(job):
+            await self.end_lifetimes()
+        return job.id
+
     async def _custom_delay(self, job_id: str) -> float | None:
         custom = self._custom.get(job_id)
         if custom is None:
@@ -336,10 +365,13 @@ class Queue:
     def _is_past_its_time(self, job: model.Job) -> bool:
         now = self._now()
         return not job.is_terminal and (
-            (job.expires_at is not None and job.expires_at <= now)
+            self._is_too_old(job)
             or (job.lease_until is not None and job.lease_until <= now)
             or self._is_too_slow(job)
         )
+
+    def _is_too_old(self, job: model.Job) -> bool:
+        return job.expires_at is not None and job.expires_at <= self._now()
 
     def _is_too_slow(self, job: model.Job) -> bool:
         if job.state is not State.RUNNING or job.timeout_seconds is None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,8 +19,19 @@ from headrace.model import Priority, new_id
 from headrace.retry import Custom, StoredBackoff
 from headrace.spec import JobSpec
 
+_T = TypeVar("_T")
+
 TAG_SEPARATOR = "="
 """A map entry is kept as the tag `key=value`, so no key may hold the separator."""
+
+
+Id = str | uuid.UUID
+"""A job id as a caller may give it; what comes back is always text."""
+
+
+def id_text(value: Id) -> str:
+    """The id as it is stored; whether it is one is for its user to check."""
+    return str(value) if isinstance(value, uuid.UUID) else value
 
 
 class DependencyType(enum.StrEnum):
@@ -35,7 +47,7 @@ class DependencyType(enum.StrEnum):
 class Dependency(msgspec.Struct, frozen=True):
     """This job waits for another: a stored job by id or, within a batch, a job by its position."""
 
-    job_id: str | int
+    job_id: Id | int
     type: DependencyType = DependencyType.AFTER
 
 
@@ -49,7 +61,7 @@ class JobRequest(msgspec.Struct, frozen=True):
     delay: Duration | None = None
     run_at: datetime | None = None
     idempotency_key: str | None = None
-    dependencies: Iterable[Dependency | str | int] = ()
+    dependencies: Iterable[Dependency | Id | int] = ()
     """AFTER where only an id or a position is given."""
     retry: RetryConfig | None = None
     """None: the queue's."""
@@ -65,6 +77,24 @@ class JobRequest(msgspec.Struct, frozen=True):
         return backoff if isinstance(backoff, Custom) else None
 
 
+def listed(items: Iterable[_T], what: str) -> list[_T]:
+    """The items of a real list: one text, or one item that is not in a list, is never what was meant."""
+    if isinstance(items, str | bytes) or not isinstance(items, Iterable):
+        raise InvalidInput(f"{what} must be a list, not {items!r}; {validation.UNCHANGED}")
+    return list(items)
+
+
+def check_request(request: object) -> None:
+    if not isinstance(request, JobRequest):
+        raise InvalidInput(f"a job is {request!r}, not a JobRequest; {validation.UNCHANGED}")
+    for name, kind in (("retry", RetryConfig), ("timeout", TimeoutConfig)):
+        value = getattr(request, name)
+        if value is not None and not isinstance(value, kind):
+            raise InvalidInput(
+                f"{name} is {value!r}, not a {kind.__name__}; {validation.UNCHANGED}"
+            )
+
+
 def specs_of(requests: Sequence[JobRequest]) -> list[JobSpec]:
     """The jobs of a batch, each under its new id, so that they can name each other by position."""
     ids = [new_id() for _ in requests]
@@ -72,8 +102,7 @@ def specs_of(requests: Sequence[JobRequest]) -> list[JobSpec]:
 
 
 def _spec(request: JobRequest, ids: Sequence[str], position: int) -> JobSpec:
-    if not isinstance(request, JobRequest):
-        raise InvalidInput(f"a job is {request!r}, not a JobRequest; {validation.UNCHANGED}")
+    check_request(request)
     timeout = request.timeout
     return JobSpec(
         id=ids[position],
@@ -84,7 +113,7 @@ def _spec(request: JobRequest, ids: Sequence[str], position: int) -> JobSpec:
         delay_seconds=None if request.delay is None else seconds(request.delay),
         run_at=request.run_at,
         key=request.idempotency_key,
-        after=[_dependency(item, ids) for item in _listed(request.dependencies)],
+        after=[_dependency(item, ids) for item in listed(request.dependencies, "dependencies")],
         max_attempts=UNSET if request.retry is None else request.retry.max_attempts,
         backoff=_backoff(request.retry),
         timeout_seconds=UNSET if timeout is None else _seconds(timeout.execution),
@@ -114,13 +143,7 @@ def _tags(tags: Mapping[str, Any] | Iterable[str]) -> Mapping[str, Any] | Iterab
     return tags
 
 
-def _listed(items: Iterable[Dependency | str | int]) -> Iterable[Dependency | str | int]:
-    if isinstance(items, str | Dependency):
-        raise InvalidInput(f"dependencies must be a list, not one; {validation.UNCHANGED}")
-    return items
-
-
-def _dependency(item: Dependency | str | int, ids: Sequence[str]) -> model.Dependency:
+def _dependency(item: Dependency | Id | int, ids: Sequence[str]) -> model.Dependency:
     one = item if isinstance(item, Dependency) else Dependency(item)
     try:
         kind = model.DependencyKind[DependencyType(one.type).name]
@@ -130,7 +153,7 @@ def _dependency(item: Dependency | str | int, ids: Sequence[str]) -> model.Depen
             f"the dependency type {one.type!r} is not one of {names}; {validation.UNCHANGED}"
         ) from None
     if not isinstance(one.job_id, int):
-        return model.Dependency(one.job_id, kind)
+        return model.Dependency(id_text(one.job_id), kind)
     if not 0 <= one.job_id < len(ids):
         raise DependencyNotFound(
             f"the batch has {len(ids)} jobs, none at position {one.job_id}; {validation.UNCHANGED}"

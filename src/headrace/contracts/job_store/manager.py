@@ -11,7 +11,7 @@ from headrace.contracts.job_store import updates
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
 from headrace.contracts.job_store.entity import Id, Job, JobStatistics
 from headrace.contracts.job_store.records import Records, check_exception, check_job, seconds_of
-from headrace.contracts.job_store.result import MethodResult, answers
+from headrace.contracts.job_store.result import ErrorCode, MethodResult, Refused, answers
 from headrace.contracts.job_store.store import JobStore
 from headrace.contracts.job_store.strategies import (
     RetryStrategy,
@@ -167,7 +167,13 @@ class JobManager:
         """The strategy's delay in seconds. None: it says no."""
         shown = self._records.show(job)
         error = exception if isinstance(exception, BaseException) else Exception(exception)
-        if not strategy.should_retry(shown.retry_count, shown, error):
-            return None
-        delay: timedelta | float = strategy.calculate_delay(shown.retry_count + 1, shown)
+        try:
+            if not strategy.should_retry(shown.retry_count, shown, error):
+                return None
+            delay: timedelta | float = strategy.calculate_delay(shown.retry_count + 1, shown)
+        except Exception as defect:  # whatever the caller's code raises, the answer is a result
+            raise Refused(
+                ErrorCode.RETRY_STRATEGY_FAILED,
+                f"the retry strategy raised {defect!r}; job {job.id} is in progress as before",
+            ) from defect
         return validation.check_seconds(seconds_of(delay), "the strategy's delay", zero=True)

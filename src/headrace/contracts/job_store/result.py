@@ -37,6 +37,8 @@ class ErrorCode(enum.StrEnum):
     INVALID_UPDATE = "INVALID_UPDATE"
     """A change to a field that does not change, or a status without what goes with it."""
     INVALID_STATUS = "INVALID_STATUS"
+    RETRY_STRATEGY_FAILED = "RETRY_STRATEGY_FAILED"
+    """The RetryStrategy raised instead of deciding; the job is still in progress."""
 
 
 _CODES: dict[type[errors.HeadraceError], ErrorCode] = {

@@ -22,6 +22,8 @@ async def update(records: Records, given: Job) -> model.Job:
     """Make the stored job what the given one says, or raise and leave it as it was."""
     stored = await records.read(given.id)
     shown = records.show(stored)
+    if not stored.is_terminal:
+        _check_claim(stored, given.claim_token)
     _check_constants(given, shown)
     if given.status is not shown.status:
         _check_carried(given, shown)
@@ -43,12 +45,7 @@ async def transition(records: Records, stored: model.Job, given: Job) -> model.J
         case JobStatus.SCHEDULED:
             return await _schedule(records, stored, given)
         case JobStatus.QUEUED:
-            if given.claim_token not in (None, stored.token):
-                raise StaleToken(
-                    f"job {stored.id} was claimed again since; nothing was changed",
-                    job_id=stored.id,
-                )
-            return await release(records, stored)
+            return await release(records, stored, given.claim_token)
         case JobStatus.CANCELED:
             return await cancel(records, stored, given.claim_token)
         case _:
@@ -61,8 +58,10 @@ async def complete(records: Records, stored: model.Job, given: Job) -> model.Job
     return records.settled((await records.manager.complete(stored.id, token, result)).job)
 
 
-async def release(records: Records, stored: model.Job) -> model.Job:
+async def release(records: Records, stored: model.Job, shown: str | None = None) -> model.Job:
     """Take the job from its worker; it is lost to it, and available to all.
+
+    With a token shown, only from the worker whose claim that is.
 
     A loss counts against the job's attempts, as a lease that lapses does: a job that takes down each
     of its workers ends Failed.
@@ -70,6 +69,8 @@ async def release(records: Records, stored: model.Job) -> model.Job:
     failure = Failure("released to the pool", Category.SYSTEM, "released")
 
     def decide(job: model.Job) -> lifecycle.Expire:
+        if not job.is_terminal:
+            _check_claim(job, shown)  # here, as the job may have changed hands since it was read
         if not job.is_leased and not job.is_terminal:
             raise Refused(
                 ErrorCode.JOB_NOT_IN_PROGRESS,
@@ -92,7 +93,7 @@ async def cancel(records: Records, stored: model.Job, shown: str | None = None) 
 async def _start(records: Records, stored: model.Job, given: Job) -> model.Job:
     worker = records.own_worker if given.worker_id is None else check_worker(given.worker_id)
     command = lifecycle.Claim(worker=worker, nonce=secrets.token_hex(8))
-    return await records.change(stored.id, lambda _: command)
+    return await records.change(stored.id, lambda _: command)  # refused unless nobody has it
 
 
 async def _fail(records: Records, stored: model.Job, given: Job) -> model.Job:
@@ -141,6 +142,15 @@ def _check_retry_left(records: Records, stored: model.Job, token: str) -> None:
     if outcome.is_terminal:
         raise InvalidTransition(
             f"job {stored.id} has no retry left; nothing was changed", job_id=stored.id
+        )
+
+
+def _check_claim(job: model.Job, shown: str | None) -> None:
+    """A copy that was read under a claim speaks for that claim only."""
+    if shown not in (None, job.token):
+        raise StaleToken(
+            f"the claim of job {job.id} that the copy was read under is over; nothing was changed",
+            job_id=job.id,
         )
 
 

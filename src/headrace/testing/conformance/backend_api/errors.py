@@ -15,6 +15,7 @@ from headrace.contracts.backend_api import (
     InvalidStateError,
     Job,
     JobNotFoundError,
+    Queue,
     StorageError,
 )
 from headrace.errors import HeadraceError
@@ -175,6 +176,39 @@ async def invalid_parameters(env: Env) -> None:
         with raises(InvalidArgumentError):
             await call
     assert [await backend.get_job(job_id) for job_id in NAMES] == before
+
+
+@suite.case(
+    "Error Conditions 5. Invalid Parameters", "what is not a list is an error of the same kind"
+)
+async def not_a_list(env: Env) -> None:
+    queue: Queue = await env.open(Queue)
+    await queue.enqueue_job(Job(id="a", tags=["t"]))
+    before = await queue.get_job("a")
+    bad: list[Any] = [5, 0, True, object(), [5], [None], [["t"]], b"", ""]
+    for wrong in bad:
+        for call in (
+            lambda wrong=wrong: queue.dequeue_jobs("w", wrong, 1),
+            lambda wrong=wrong: queue.cancel_jobs(wrong, ["a"]),
+            lambda wrong=wrong: queue.cancel_jobs(["t"], wrong),
+            lambda wrong=wrong: queue.delete_jobs(wrong, ["a"]),
+            lambda wrong=wrong: queue.delete_jobs(["t"], wrong),
+            lambda wrong=wrong: queue.get_job_stats(wrong),
+            lambda wrong=wrong: queue.get_jobs(wrong),
+            lambda wrong=wrong: queue.enqueue_job(Job(id="b", tags=wrong)),
+            lambda wrong=wrong: queue.enqueue_jobs(wrong),
+            lambda wrong=wrong: queue.complete_jobs(wrong),
+        ):
+            with raises(InvalidArgumentError):
+                await call()
+        with raises(InvalidArgumentError):
+            queue.stream_jobs("w", wrong, 1)
+    nil: Any = None
+    with raises(InvalidArgumentError):
+        await queue.get_jobs(nil)
+    with raises(InvalidArgumentError):
+        await queue.enqueue_jobs(nil)
+    assert await queue.get_job("a") == before
 
 
 @suite.case(

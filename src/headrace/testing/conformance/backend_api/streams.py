@@ -10,17 +10,22 @@ from headrace.contracts.backend_api import (
     Queue,
     StorageError,
 )
+from headrace.contracts.backend_api.streams import Subscription, Subscriptions
+from headrace.model import Job as StoredJob
 from headrace.testing.conformance.backend_api.streaming import (
     ASSIGNMENT,
     PATIENCE_SECONDS,
     QUIET_SECONDS,
     SUBMISSION,
     WORKERS,
+    LateManager,
     fill,
     neighbours,
     nothing,
+    special,
     streaming,
     take,
+    until,
 )
 from headrace.testing.conformance.backend_api.suite import S, drain, put, suite
 from headrace.testing.conformance.kit import Env, raises
@@ -143,3 +148,62 @@ async def failing_store(env: Env) -> None:
         await asyncio.wait_for(anext(stream), PATIENCE_SECONDS)
     with raises(StopAsyncIteration):
         await anext(stream)
+
+
+@suite.case(WORKERS, "a stream that is cancelled during its claim gives back what the claim brings")
+async def cancelled_claim(env: Env) -> None:
+    for cancellations in (1, 2):
+        queue, manager = await special(env, LateManager)
+        await fill(queue, 3)
+        assigned, answer = asyncio.Event(), asyncio.Event()
+
+        async def meanwhile(
+            assigned: asyncio.Event = assigned, answer: asyncio.Event = answer
+        ) -> None:
+            assigned.set()
+            await answer.wait()
+
+        async def claim(room: int, manager: LateManager = manager) -> tuple[StoredJob, ...]:
+            return await manager.claim("w", limit=room)
+
+        manager.meanwhile = meanwhile
+        running = Subscriptions(manager).start(Subscription(manager, claim, 3))
+        await asyncio.wait_for(assigned.wait(), PATIENCE_SECONDS)
+        assert (await queue.get_job_stats([])).running_jobs == 3
+        for _ in range(cancellations):
+            running.cancel()
+            await asyncio.sleep(0)
+        answer.set()
+        await all_given_back(queue, running)
+
+
+@suite.case(WORKERS, "a stream that is cancelled as its claim is answered gives back as well")
+async def cancelled_at_the_answer(env: Env) -> None:
+    queue: Queue = await env.open(Queue)
+    await fill(queue, 3)
+    running: list[asyncio.Task[None]] = []
+
+    async def claim(room: int) -> tuple[StoredJob, ...]:
+        jobs = await queue.manager.claim("w", limit=room)
+        # After the claim's last step, and before the stream hears of it.
+        asyncio.get_running_loop().call_soon(running[0].cancel)
+        return jobs
+
+    running.append(Subscriptions(queue.manager).start(Subscription(queue.manager, claim, 3)))
+    await all_given_back(queue, running[0])
+
+
+async def all_given_back(queue: Queue, running: asyncio.Task[None]) -> None:
+    """The stream's task is cancelled, and its three jobs can be assigned again; then they are removed."""
+    await asyncio.wait([running], timeout=PATIENCE_SECONDS)
+    assert running.cancelled()
+
+    async def given_back() -> bool:
+        return (await queue.get_job_stats([])).running_jobs == 0
+
+    await until(given_back)
+    jobs = [job.id for job in await queue.dequeue_jobs("x", [], 10)]
+    assert len(jobs) == 3
+    for job_id in jobs:
+        await queue.stop_job(job_id)
+    await queue.delete_jobs([], jobs)

@@ -14,7 +14,9 @@ from headrace.contracts.backend_api import (
     Job,
     JobNotFoundError,
     JobStatus,
+    Queue,
 )
+from headrace.policy import BACKEND_API
 from headrace.testing.conformance.backend_api.suite import STATUSES, S, drain, suite
 from headrace.testing.conformance.kit import CaseFunction, Env, raises
 
@@ -70,6 +72,26 @@ async def history_refused(env: Env) -> None:
         with raises(InvalidArgumentError):
             await backend.enqueue_job(job)
     assert (await backend.get_job_stats([])).total_jobs == 0
+
+
+@suite.case("EnqueueJob: Preconditions", "the size limit counts the payload as it was given")
+async def payload_size(env: Env) -> None:
+    limit = BACKEND_API.payload_bytes_max
+    awkward = ["\N{CYCLONE}" * 250 + f"{n:03}" for n in reversed(range(64))]
+    for opened in (await env.open(Backend), await env.open(Queue), Queue(await env.open(Backend))):
+        backend: Backend = opened
+        name = f"{type(opened).__name__}-{id(opened)}"
+        at = env.clock.now()
+        for n, payload in enumerate((b"\xff" * limit, "x" * (limit - 2))):
+            job_id = f"{name}-{n}"
+            await backend.enqueue_job(Job(job_id, payload=payload, tags=awkward, created_at=at))
+            stored = await backend.get_job(job_id)
+            assert (stored.payload, stored.tags, stored.created_at) == (payload, awkward, at)
+        for payload in (b"\xff" * (limit + 1), "x" * (limit - 1)):
+            with raises(InvalidArgumentError):
+                await backend.enqueue_job(Job(f"{name}-large", payload=payload))
+            with raises(JobNotFoundError):
+                await backend.get_job(f"{name}-large")
 
 
 @suite.case("EnqueueJob: Postconditions", "returns the job's ID")

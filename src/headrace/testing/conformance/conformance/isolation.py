@@ -5,8 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from typing import Any
 
-from headrace.contracts.conformance import Backend, JobNotFound, LeaseToken, QueueCtx
+from headrace.contracts.conformance import (
+    Backend,
+    InvalidRequest,
+    JobNotFound,
+    LeaseToken,
+    QueueCtx,
+)
 from headrace.testing.conformance.conformance.factories import (
     CTX,
     DEFAULT,
@@ -123,3 +130,30 @@ async def _(env: Env) -> None:
     other = await backend.enqueue(STRANGER, message)
     assert await backend.cancel(STRANGER, other) is True
     assert await backend.enqueue(CTX, message) == job_id
+
+
+@suite.case(TENANTS, "a context that names no tenant is InvalidRequest on every method")
+async def _(env: Env) -> None:
+    backend = await open_backend(env)
+    leased = await enqueue_and_dequeue(backend)
+    waiting = await backend.enqueue(CTX, create_test_job_message())
+    job_id, token = leased.record.job_id, leased.lease_token
+    nobody: list[Any] = [None, "", "  ", 7, ["test_tenant"]]
+    for tenant_id in nobody:
+        calls: list[Callable[[QueueCtx], Awaitable[object]]] = [
+            lambda ctx: backend.enqueue(ctx, create_test_job_message()),
+            lambda ctx: backend.dequeue(ctx, DEFAULT),
+            lambda ctx: backend.ack_complete(ctx, job_id, token),
+            lambda ctx: backend.ack_fail(ctx, job_id, token, "error"),
+            lambda ctx: backend.heartbeat_extend(ctx, job_id, token, 60),
+            lambda ctx: backend.cancel(ctx, job_id),
+            lambda ctx: backend.get_status(ctx, job_id),
+            lambda ctx: backend.get_record(ctx, job_id),
+        ]
+        for call in calls:
+            with raises(InvalidRequest):
+                await call(QueueCtx(tenant_id))
+        with raises(InvalidRequest):
+            backend.event_stream(QueueCtx(tenant_id))
+    assert await backend.get_record(CTX, job_id) == leased.record
+    assert (await dequeue(backend)).record.job_id == waiting

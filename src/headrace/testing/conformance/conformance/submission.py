@@ -269,3 +269,27 @@ async def _(env: Env) -> None:
     with raises(InvalidRequest):
         backend.event_stream(nothing)
     assert await backend.get_record(CTX, job_id) == leased.record
+
+
+@suite.case(NOTES, "a priority may be given as text, in whatever case")
+async def _(env: Env) -> None:
+    backend = await open_backend(env)
+    words: list[Any] = ["High", "HIGH", "high", JobPriority.HIGH]
+    for word in words:
+        job_id = await backend.enqueue(CTX, create_job_with_priority(word))
+        assert (await backend.get_record(CTX, job_id)).priority is JobPriority.HIGH
+    bad: list[Any] = ["urgent", "", None, 1, ["High"], True]
+    for word in bad:
+        with raises(InvalidRequest):
+            await backend.enqueue(CTX, create_job_with_priority(word))
+
+
+@suite.case(NOTES, "what is not a list of queues is InvalidRequest, not a TypeError")
+async def _(env: Env) -> None:
+    backend = await open_backend(env)
+    job_id = await backend.enqueue(CTX, create_test_job_message())
+    bad: list[Any] = [5, None, [5], [None], [["default"]], object()]
+    for queues in bad:
+        with raises(InvalidRequest):
+            await backend.dequeue(CTX, queues)
+    assert (await dequeue(backend)).record.job_id == job_id

@@ -157,7 +157,7 @@ async def temporary_error(env: Env) -> None:
 @suite.case(f"{CONTRACT}: TemporaryError", "retry_after may be a timedelta; the limit still holds")
 async def retry_after(env: Env) -> None:
     queue = await open_queue(env)
-    later = TemporaryError("later", retry_after=timedelta(minutes=2))  # type: ignore[arg-type]
+    later = TemporaryError("later", retry_after=timedelta(minutes=2))
     job_id = await queue.submit("t", retry=RetryConfig(max_attempts=2))
     after = await run(queue, job_id, error=later)
     assert (after.run_at - env.clock.now()).total_seconds() == 120

@@ -5,7 +5,13 @@ from __future__ import annotations
 import inspect
 import uuid
 
-from headrace.contracts.job_model import JobNotFound, JobRequest, Queue
+from headrace.contracts.job_model import (
+    Dependency,
+    JobCancelled,
+    JobNotFound,
+    JobRequest,
+    Queue,
+)
 from headrace.testing.conformance.job_model.suite import (
     claimed,
     open_queue,
@@ -26,6 +32,32 @@ async def format_(env: Env) -> None:
         parsed = uuid.UUID(job_id)
         assert (parsed.version, parsed.variant) == (4, uuid.RFC_4122)
         assert str(parsed) == job_id
+
+
+@suite.case(f"{PART}: Format", "an id may be given as a UUID value wherever one is asked for")
+async def as_value(env: Env) -> None:
+    queue = await open_queue(env)
+    first = uuid.UUID(await queue.submit("t"))
+    second = await queue.submit("t", dependencies=[first])
+    third = await queue.submit("t", dependencies=[Dependency(first)])
+    for child in (second, third):
+        (needed,) = await queue.dependencies(uuid.UUID(child))
+        assert needed.job_id == str(first)
+    job = await claimed(queue)
+    token = token_of(job)
+    assert await queue.get(first) == job
+    assert (await queue.heartbeat(first, token)).id == str(first)
+    await queue.checkpoint(first, token, 1)
+    (spawned,) = await queue.spawn(first, token, [JobRequest("t")])
+    assert (await queue.get(spawned)).parent_id == str(first)
+    assert (await queue.complete(first, token)).id == str(first)
+    again = await claimed(queue)
+    assert (await queue.fail(uuid.UUID(again.id), token_of(again), "no")).id == again.id
+    assert (await queue.cancel(uuid.UUID(spawned))).id == spawned
+    with raises(JobNotFound):
+        await queue.get(uuid.uuid4())
+    with raises(JobCancelled):
+        await queue.complete(uuid.UUID(spawned), token)
 
 
 @suite.case(f"{PART}: Assignment", "the system assigns the id; no call lets a client name one")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 from headrace.contracts.job_model import InvalidInput, Job, JobRequest, JobState, Priority
 from headrace.testing.conformance.job_model.suite import (
@@ -197,3 +198,35 @@ async def request_value(env: Env) -> None:
         await queue.submit("t", delay=-1)
     with raises(InvalidInput):
         await queue.submit("t", run_at=start.replace(tzinfo=None))
+
+
+@suite.case(USER, "what is not a list, a request or a configuration is refused by name")
+async def not_a_list(env: Env) -> None:
+    queue = await open_queue(env)
+    await queue.submit("spawner")
+    spawner = await claimed(queue)
+    token = token_of(spawner)
+    bad: list[Any] = [5, True, object(), "text", b"bytes"]
+    nothing: Any = None
+    for wrong in (*bad, nothing, JobRequest("t")):
+        with raises(InvalidInput):
+            await queue.submit_batch(wrong)
+        with raises(InvalidInput):
+            await queue.spawn(spawner.id, token, wrong)
+    for wrong in (*bad, nothing):
+        with raises(InvalidInput):
+            await queue.submit("t", dependencies=wrong)
+        with raises(InvalidInput):
+            await queue.submit("t", tags=wrong)
+    for wrong in bad:
+        with raises(InvalidInput):
+            await queue.claim("w", types=wrong)
+        with raises(InvalidInput):
+            await queue.submit("t", retry=wrong)
+        with raises(InvalidInput):
+            await queue.submit("t", timeout=wrong)
+        with raises(InvalidInput):
+            await queue.spawn(spawner.id, token, [], wrong)
+    assert await queue.claim("w") is None
+    one_by_one: Any = (JobRequest("t") for _ in range(2))
+    assert len(await queue.submit_batch(one_by_one)) == 2

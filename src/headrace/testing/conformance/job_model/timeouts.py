@@ -250,6 +250,38 @@ async def lifetime_before_claim(env: Env) -> None:
     assert await state(queue, job_id) is JobState.DEAD_LETTER
 
 
+@suite.case(f"{BEHAVIOR}: 3. Total lifetime exceeded", "a report that comes later is refused")
+async def report_after_lifetime(env: Env) -> None:
+    queue = await open_queue(env, timeout=TimeoutConfig(600, 600, 120))
+    for report in (queue.complete, queue.fail):
+        job_id = await queue.submit("t")
+        job = await claimed(queue)
+        env.clock.advance(120)
+        with raises(JobTerminal):
+            await report(job_id, token_of(job), "late")
+        assert await state(queue, job_id) is JobState.DEAD_LETTER
+
+
+@suite.case(f"{BEHAVIOR}: 1. Execution timeout exceeded", "a report that comes later is refused")
+async def report_after_timeout(env: Env) -> None:
+    queue = await open_queue(env, timeout=TimeoutConfig(60, 600, DAY))
+    for report in (queue.complete, queue.fail):
+        in_time = await queue.submit("in time")
+        late = await queue.submit("late")
+        jobs = {job.id: job for job in await queue.claim_batch("w", 2)}
+        env.clock.advance(59.999)
+        await report(in_time, token_of(jobs[in_time]), "just so")
+        env.clock.advance(0.001)
+        with raises(StaleToken):
+            await report(late, token_of(jobs[late]), "late")
+        after = await queue.get(late)
+        assert (after.state, after.attempt) == (JobState.RETRYING, 1)
+        assert after.failure is not None
+        assert after.failure.category is FailureCategory.TIMEOUT
+        await queue.cancel(late)
+        await queue.cancel(in_time) if report == queue.fail else None
+
+
 @suite.case(f"{BEHAVIOR}: 4. Handler-specified timeout", "shorter is granted, longer is refused")
 async def handler_specified(env: Env) -> None:
     queue = await open_queue(env)

@@ -193,3 +193,35 @@ async def _(env: Env) -> None:
     assert bad == MethodResult.failure(
         AsyncEndpointError("JOB_NOT_FOUND", "job unknown was not found; nothing was changed")
     )
+
+
+class Broken(Recorded):
+    """A strategy with a defect in one of its two methods."""
+
+    def __init__(self, method: str) -> None:
+        super().__init__()
+        self.method = method
+
+    def calculate_delay(self, retry_count: int, job: Job) -> timedelta:
+        if self.method == "calculate_delay":
+            raise ZeroDivisionError("the delay is out of order")
+        return super().calculate_delay(retry_count, job)
+
+    def should_retry(self, retry_count: int, job: Job, exception: BaseException | None) -> bool:
+        if self.method == "should_retry":
+            raise KeyError("the decision is out of order")
+        return super().should_retry(retry_count, job, exception)
+
+
+@suite.case(RETRY, "a strategy that raises is a failed result, and the job is as it was")
+async def _(env: Env) -> None:
+    for method in ("should_retry", "calculate_delay"):
+        manager = await open_manager(env, retry_strategy=Broken(method))
+        await submitted(manager)
+        job = await claimed(manager)
+        failed = await manager.process_job_failure(job.id, "no")
+        assert code(failed) == "RETRY_STRATEGY_FAILED"
+        assert failed.error is not None
+        assert "out of order" in failed.error.message
+        assert await read(manager, job.id) == job
+        done(await manager.process_job_success(job.id))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from headrace.contracts.job_store import Job, JobManager, JobStatus
+from headrace.manager import JobManager as CoreManager
+from headrace.model import Job as StoredJob
 from headrace.testing.conformance.job_store.factories import (
     OTHER_WORKER,
     WORKER,
@@ -300,3 +303,51 @@ async def _refuse_elsewhere(manager: JobManager, method: str) -> None:
         assert await read(manager, job.id) == job
         if status in waiting:
             done(await manager.store.delete_job(job.id))
+
+
+class LateManager(CoreManager):
+    """Something else happens between the next read of a job and what follows from it."""
+
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+
+    async def get(self, job_id: str) -> StoredJob:
+        job = await super().get(job_id)
+        if self.meanwhile is not None:
+            meanwhile, self.meanwhile = self.meanwhile, None
+            await meanwhile()
+        return job
+
+
+@suite.case(UPDATE, "a copy whose claim is lost during the update takes the job from nobody")
+async def _(env: Env) -> None:
+    manager = await open_manager(env)
+    plain = manager.store.records.manager
+    late = LateManager(plain.store, clock=plain.clock, policies=plain.policies, tenant=plain.tenant)
+    for target in (S.QUEUED, S.COMPLETED, S.FAILED, S.CANCELED):
+        await submitted(manager)
+        stale = await claimed(manager)
+
+        async def lose_it(job_id: object = stale.id) -> None:
+            done(await manager.store.release_job_to_pool(job_id))  # type: ignore[arg-type]
+            assert (await claimed(manager, OTHER_WORKER)).id == job_id
+
+        late.meanwhile = lose_it
+        manager.store.records.manager = late
+        assert code(await manager.store.update_job(replace(stale, status=target))) == "CLAIM_LOST"
+        manager.store.records.manager = plain
+        held = await read(manager, stale.id)
+        assert (held.status, held.worker_id) == (S.IN_PROGRESS, OTHER_WORKER), target
+        done(await manager.process_job_success(stale.id))
+
+
+@suite.case(UPDATE, "a copy of an older claim is CLAIM_LOST whatever it wants")
+async def _(env: Env) -> None:
+    manager = await open_manager(env)
+    await submitted(manager)
+    stale = await claimed(manager)
+    done(await manager.store.release_job_to_pool(stale.id))
+    for target in S:
+        await refused(manager, replace(stale, status=target), "CLAIM_LOST")
+    await claimed(manager, OTHER_WORKER)
+    for target in S:
+        await refused(manager, replace(stale, status=target), "CLAIM_LOST")

@@ -62,6 +62,45 @@ async def enqueue_action(env: Env) -> None:
     assert unnamed.id not in ("", "a", "b")
 
 
+@suite.case("Enqueue: Action", "max_retries and execution_timeout of the value are the job's own")
+async def enqueue_own_limits(env: Env) -> None:
+    queue = await open_queue(env, max_retries=3, execution_timeout=60, dice=FixedDice(0.0))
+    plain = await queue.enqueue(Job("plain", queue="elsewhere"))
+    assert (plain.max_retries, plain.execution_timeout) == (3, 60)
+    once = await queue.enqueue(Job("once", max_retries=0, execution_timeout=5))
+    assert (once.max_retries, once.execution_timeout) == (0, 5)
+    job = await claimed(queue, name="default")
+    assert (await queue.nack(job.id, token_of(job), "no")).state is JobState.FAILED
+    more = await queue.enqueue(Job("more", max_retries=9))
+    assert more.max_retries == 9
+
+
+@suite.case("Enqueue: Precondition", "a value whose fields cannot be honoured is refused")
+async def enqueue_other_fields(env: Env) -> None:
+    queue = await open_queue(env, execution_timeout=60)
+    now = env.clock.now()
+    for bad in (
+        Job("j", max_retries=-1),
+        Job("j", max_retries="3"),  # type: ignore[arg-type]  # the point of the case
+        Job("j", execution_timeout=0),
+        Job("j", execution_timeout=61),
+        Job("j", state=JobState.IN_FLIGHT),
+        Job("j", lease_token="t"),  # noqa: S106 - no secret
+        Job("j", lease_version=1),
+        Job("j", lease_expires_at=now),
+        Job("j", worker="w"),
+        Job("j", retry_count=1),
+        Job("j", retry_at=now),
+        Job("j", error="no"),
+        Job("j", enqueued_at=now),
+        Job("j", finished_at=now),
+    ):
+        with raises(InvalidInput):
+            await queue.enqueue(bad)
+    with raises(JobNotFound):
+        await queue.get("j")
+
+
 @suite.case("Enqueue: Postcondition", "the job is claimable")
 async def enqueue_postcondition(env: Env) -> None:
     queue = await open_queue(env)
@@ -241,3 +280,13 @@ async def timeout_postcondition(env: Env) -> None:
     assert (second.state, second.worker) == (JobState.IN_FLIGHT, "w2")
     assert second.lease_token != first.lease_token
     assert (await queue.ack("j", token_of(second))).state is JobState.SUCCEEDED
+
+
+@suite.case("Claim: Precondition", "what is no queue and no list of queues is refused")
+async def claim_bad_queue(env: Env) -> None:
+    queue = await open_queue(env)
+    await queue.enqueue("j")
+    for bad in (5, True, object(), [5], [None], [["default"]], "", [""], b"default"):
+        with raises(InvalidInput):
+            await queue.claim("w", queue=bad)  # type: ignore[arg-type]  # the point of the case
+    assert await states(queue, "j") == ["Ready"]
