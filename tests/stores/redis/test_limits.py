@@ -75,10 +75,10 @@ async def test_a_request_that_the_server_would_drop_is_refused(
 async def test_text_that_is_no_text_is_refused(store: RedisStore) -> None:
     await insert(store, draft())
     (claimed,) = await store.claim(request())
-    lone_surrogate = Failure("\udc80", Category.PERMANENT)
-    command = lifecycle.Fail(token=claimed.token, failure=lone_surrogate, retry=False)
+    change = lifecycle.apply(claimed, lifecycle.Fail(token=claimed.token, retry=False), NOW)
+    lone_surrogate = replace(change.after, failure=Failure("\udc80", Category.PERMANENT))
     with pytest.raises(StoreError, match="nothing was written"):
-        await store.commit(Commit(changes=[lifecycle.apply(claimed, command, NOW)]))
+        await store.commit(Commit(changes=[replace(change, after=lone_surrogate)]))
     born = insertion([draft(id="two")])
     odd = [replace(job, correlation_id="\udc80") for job in born.jobs]
     with pytest.raises(StoreError, match="nothing was written"):
