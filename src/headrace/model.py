@@ -244,7 +244,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """One change of one job, written in the same atomic step as the change.
 
-    Folding a job's events in order gives the lifecycle part of its row (`lifecycle.fold`).
+    Folding a job's events in order gives the lifecycle part of its row (`history.fold`).
     """
 
     seq: int = 0

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace import lifecycle
+from headrace import history, lifecycle
 from headrace.errors import (
     InvalidTransition,
     JobCancelled,
@@ -335,5 +335,5 @@ def test_folding_events_gives_the_row(data: st.DataObject) -> None:
             continue
         job = change.after
         events.append(change.event)
-    folded = lifecycle.fold(events)
+    folded = history.fold(events)
     assert folded == {field: getattr(job, field) for field in folded}

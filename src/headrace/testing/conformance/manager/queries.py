@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 
-from headrace import lifecycle
+from headrace import history
 from headrace.errors import PermanentError
 from headrace.manager import Why
 from headrace.model import Event, State
@@ -183,7 +183,7 @@ async def folding(env: Env) -> None:
     await manager.fail("a", token, PermanentError("no"))
     for name in ("a", "b", "c", "d", "child"):
         job = await manager.get(name)
-        folded = lifecycle.fold(await manager.events(job_id=name))
+        folded = history.fold(await manager.events(job_id=name))
         assert folded == {field: getattr(job, field) for field in folded}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from headrace import lifecycle
+from headrace import history
 from headrace.errors import InvalidCursor
 from headrace.lifecycle import Complete
 from headrace.model import Event
@@ -76,7 +76,7 @@ async def folding(env: Env) -> None:
     await _busy(store)
     rows = await store.get([f"{name}{n}" for name in "ab" for n in range(5)])
     for row in rows.values():
-        folded = lifecycle.fold(await store.events(EventQuery(job_id=row.id)))
+        folded = history.fold(await store.events(EventQuery(job_id=row.id)))
         assert folded == {name: getattr(row, name) for name in folded}
 
 

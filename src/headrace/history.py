@@ -1,0 +1,114 @@
+"""History: the event that a change writes, and a job's row rebuilt from its events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from headrace.clock import to_us
+from headrace.model import LEASED, TERMINAL, Dependency, Event, EventKind, Job, State
+
+MESSAGE_CHARS_MAX = 1000
+"""Of an error's message in an event; the job keeps more."""
+
+KIND_OF_TARGET: Mapping[State, EventKind] = {
+    State.PENDING: EventKind.UNBLOCKED,
+    State.RUNNING: EventKind.LEASED,
+    State.CANCELLING: EventKind.CANCELLING,
+    State.RETRYING: EventKind.RETRYING,
+    State.LOST: EventKind.LOST,
+    State.COMPLETED: EventKind.COMPLETED,
+    State.FAILED: EventKind.FAILED,
+    State.DEAD: EventKind.DEAD,
+    State.CANCELLED: EventKind.CANCELLED,
+    State.ABANDONED: EventKind.ABANDONED,
+}
+
+
+def event_of(
+    before: Job | None, after: Job, kind: EventKind, at: datetime, detail_json: bytes | None = None
+) -> Event:
+    leaves_lease = before is not None and before.state in LEASED and after.state not in LEASED
+    failure = after.failure if before is None or after.failure is not before.failure else None
+    return Event(
+        at=at,
+        tenant=after.tenant,
+        queue=after.queue,
+        type=after.type,
+        job_id=after.id,
+        kind=kind,
+        before=None if before is None else before.state,
+        after=after.state,
+        version=after.version,
+        attempt=after.attempt,
+        failures=after.failures,
+        losses=after.losses,
+        priority=after.priority,
+        run_at=after.run_at,
+        worker=after.assignee,
+        lease_until=after.lease_until,
+        category=None if failure is None else failure.category,
+        code=None if failure is None else failure.code,
+        message=None if failure is None else failure.message[:MESSAGE_CHARS_MAX],
+        wait_us=_span(after.scheduled_at, at) if kind is EventKind.LEASED else None,
+        run_us=_span(after.assigned_at, at) if leaves_lease else None,
+        payload_bytes=len(after.payload_json) if before is None else None,
+        result_bytes=len(after.result_json)
+        if kind is EventKind.COMPLETED and after.result_json is not None
+        else None,
+        detail_json=detail_json,
+    )
+
+
+def _span(start: datetime | None, end: datetime) -> int | None:
+    return None if start is None else to_us(end) - to_us(start)
+
+
+def detail_of(job: Job, dependencies: Iterable[Dependency]) -> bytes:
+    """What analysis needs to know of a job besides the event's own columns; absent means unset."""
+    detail: dict[str, Any] = {
+        "tags": job.tags,
+        "max_attempts": job.max_attempts,
+        "expires_at": job.expires_at,
+        "timeout_seconds": job.timeout_seconds,
+        "key": job.key,
+        "previous_id": job.previous_id,
+        "parent_id": job.parent_id,
+        "correlation_id": job.correlation_id,
+        "dependencies": [[item.job_id, item.kind] for item in dependencies],
+    }
+    return msgspec.json.encode(
+        {name: value for name, value in detail.items() if value not in (None, (), [])}
+    )
+
+
+def fold(events: Iterable[Event]) -> dict[str, Any]:
+    """The lifecycle part of a job's row, rebuilt from its events alone, oldest first."""
+    row: dict[str, Any] = {}
+    for event in events:
+        if event.kind is EventKind.ENQUEUED:
+            row = {}  # an id may be used again once its job was deleted
+        row |= {
+            "state": event.after,
+            "version": event.version,
+            "attempt": event.attempt,
+            "failures": event.failures,
+            "losses": event.losses,
+            "run_at": event.run_at,
+            "updated_at": event.at,
+        }
+        if not stays_ended(event.before, event.after):
+            row["finalized_at"] = event.at if event.after in TERMINAL else None
+        row.setdefault("created_at", event.at)
+        if event.kind is EventKind.LEASED:
+            row |= {"assignee": event.worker, "assigned_at": event.at}
+            row.setdefault("started_at", event.at)
+    return row
+
+
+def stays_ended(before: State | None, after: State) -> bool:
+    """An abandoned job that turns out to have stopped ended when it was given up; a result is news."""
+    return before in TERMINAL and after is not State.COMPLETED
