@@ -50,9 +50,9 @@ class Root(click.Group):
 def headrace(ctx: click.Context) -> None:
     """Submit jobs to a Headrace store, look at them, and steer them.
 
-    The store is a url: sqlite:///jobs.db (relative path), sqlite:////var/lib/jobs.db (absolute) or
-    memory: (gone when the command ends). --url, --tenant and --json may stand before or after the
-    command.
+    The store is a url: sqlite:///jobs.db (relative path), sqlite:////var/lib/jobs.db (absolute),
+    postgresql://host/database, redis://host/0, or memory: (gone when the command ends). --url, --tenant
+    and --json may stand before or after the command.
 
     Exit codes: 0 done, 1 refused or failed, 2 usage error, 3 not found, 4 store unavailable.
     """
