@@ -137,6 +137,8 @@ def _start(shell: Shell, *words: str) -> subprocess.Popen[str]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # Tests that run in the background inherit an ignored interrupt; a user at a terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # noqa: PLW1509 - no threads
     )
 
 
@@ -146,7 +148,10 @@ def test_an_interrupt_ends_quietly_with_130(shell: Shell) -> None:
         assert process.stdout is not None
         assert '"kind":"enqueued"' in process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
     assert (process.returncode, out, err.strip()) == (130, "", "")
 
 
