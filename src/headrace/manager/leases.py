@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -117,40 +118,41 @@ def _union(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str,
 async def heartbeat(context: Context, leases: Sequence[Lease]) -> Heartbeats:
     """Extend many leases in one step. Those that do not hold are explained, not raised."""
     await context.synchronise()
-    now = context.now()
     for lease in leases:
         if lease.seconds is not None:
             validation.check_seconds(lease.seconds, "the seconds of a lease")
     fences = {Fence(lease.job_id, lease.token): lease.seconds for lease in leases}
-    visible = (
-        await context.read([fence.job_id for fence in fences])
-        if context.tenant is not None
-        else None
-    )
-    mine = {
-        fence: seconds
-        for fence, seconds in fences.items()
-        if visible is None or fence.job_id in visible
-    }
-    extended = {one.job_id: one for one in await context.store.extend(mine, now)} if mine else {}
-    # Of two leases of one job at most one holds: the stored token says which.
-    several = (
-        {fence.job_id for fence in fences if fence.job_id in extended}
-        if len(fences) > len({fence.job_id for fence in fences})
-        else set()
-    )
-    unsure = [fence for fence in fences if fence.job_id not in extended or fence.job_id in several]
+    mine = await _visible(context, fences)
+    extended = {}
+    if mine:
+        answer = await context.store.extend(mine, context.now())
+        extended = {one.job_id: one for one in answer}
+    # Of several leases of one job at most one holds: the stored token says which.
+    named = Counter(fence.job_id for fence in fences)
+    unsure = [fence for fence in fences if fence.job_id not in extended or named[fence.job_id] > 1]
     jobs = await context.read(list(dict.fromkeys(fence.job_id for fence in unsure)))
-    missing = [
-        fence
+    missing = {
+        fence: _why_not(context, job, fence)
         for fence in unsure
-        if fence.job_id not in extended
-        or (fence.job_id in jobs and jobs[fence.job_id].token != fence.token)
-    ]
-    refused = {fence.job_id: _why_not(context, jobs.get(fence.job_id), fence) for fence in missing}
-    gone = set(missing)
-    lost = tuple(lease for lease in leases if Fence(lease.job_id, lease.token) in gone)
-    return Heartbeats(extended, refused, lost)
+        if (job := jobs.get(fence.job_id)) is None
+        or fence.job_id not in extended
+        or job.token != fence.token
+    }
+    return Heartbeats(
+        extended,
+        {fence.job_id: error for fence, error in missing.items()},
+        tuple(lease for lease in leases if Fence(lease.job_id, lease.token) in missing),
+    )
+
+
+async def _visible(
+    context: Context, fences: Mapping[Fence, float | None]
+) -> Mapping[Fence, float | None]:
+    """The leases of jobs that this manager may see."""
+    if context.tenant is None:
+        return fences
+    own = await context.read([fence.job_id for fence in fences])
+    return {fence: seconds for fence, seconds in fences.items() if fence.job_id in own}
 
 
 async def annotate(
