@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
@@ -13,6 +12,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from headrace.clock import Clock, StoreClock
 from headrace.errors import InvalidInput, UnknownStore
 from headrace.manager import JobManager
+from headrace.manager.context import read_clock
 from headrace.policy import Policies, Policy
 from headrace.stores.base import JobStore
 
@@ -49,9 +49,8 @@ async def connect(
 
 async def measured_clock(store: JobStore) -> StoreClock:
     """The store's clock, as seen from here."""
-    start = time.monotonic()
-    store_time = await store.now()
-    return StoreClock(store_time, round_trip_seconds=time.monotonic() - start)
+    store_time, seconds = await read_clock(store)
+    return StoreClock(store_time, round_trip_seconds=seconds)
 
 
 async def open_store(url: str, *, migrate: bool = False, create: bool = True) -> JobStore:

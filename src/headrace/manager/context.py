@@ -16,6 +16,13 @@ from headrace.stores.base import JobStore
 CLOCK_AGE_SECONDS_MAX = 30.0
 
 
+async def read_clock(store: JobStore) -> tuple[datetime, float]:
+    """The store's time, and how many seconds it took to ask."""
+    start = time.monotonic()
+    store_time = await store.now()
+    return store_time, time.monotonic() - start
+
+
 class Context:
     """Shared by all calls of one manager. `tenant` None sees every tenant: the operator's view."""
 
@@ -40,15 +47,18 @@ class Context:
         """Measure the store's clock again if the last measurement has grown old."""
         clock = self.clock.base if isinstance(self.clock, ShiftedClock) else self.clock
         if isinstance(clock, StoreClock) and clock.age_seconds > CLOCK_AGE_SECONDS_MAX:
-            start = time.monotonic()
-            store_time = await self.store.now()
-            clock.measure(store_time, round_trip_seconds=time.monotonic() - start)
+            store_time, seconds = await read_clock(self.store)
+            clock.measure(store_time, round_trip_seconds=seconds)
 
     def policy(self, queue: str) -> Policy:
         return self.policies.of(queue)
 
     def sees(self, job: Job) -> bool:
         return self.tenant is None or job.tenant == self.tenant
+
+    def concerns(self, tenant: str | None) -> bool:
+        """Whether what was said for this tenant (None: for all of them) holds for whom we act for."""
+        return self.tenant is None or tenant in (None, self.tenant)
 
     async def read(self, ids: Sequence[str]) -> Mapping[str, Job]:
         """Those that exist and that this manager may see. There is no other way to read by id."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from datetime import UTC, datetime, timedelta
 
-from headrace.manager.context import Context
+from headrace.manager.context import Context, read_clock
 from headrace.manager.explanation import PRESENT_SECONDS
 from headrace.manager.queries import stats
 from headrace.model import State
@@ -31,16 +30,14 @@ async def diagnose(context: Context) -> tuple[Finding, ...]:
                 f"headrace resume {pause.queue}",
             )
             for pause in await context.store.pauses()
-            if context.tenant is None or pause.tenant in (None, context.tenant)
+            if context.concerns(pause.tenant)
         ],
     )
 
 
 async def _clock(context: Context) -> Finding:
-    start = time.monotonic()
-    store_time = await context.store.now()
-    half_trip = timedelta(seconds=(time.monotonic() - start) / 2)
-    seconds = (store_time + half_trip - datetime.now(UTC)).total_seconds()
+    store_time, round_trip = await read_clock(context.store)
+    seconds = (store_time - datetime.now(UTC)).total_seconds() + round_trip / 2
     far = abs(seconds) > CLOCK_OFFSET_SECONDS_MAX
     return Finding(
         Health.WARNING if far else Health.OK,
@@ -56,7 +53,7 @@ async def _jobs(context: Context) -> list[Finding]:
     counted = await stats(context, queues=None, tags=())
     since = context.now() - timedelta(seconds=PRESENT_SECONDS)
     seen = await context.store.workers(since)
-    workers = sum(context.tenant is None or one.tenant in (None, context.tenant) for one in seen)
+    workers = sum(context.concerns(one.tenant) for one in seen)
     unattended = counted.ready > 0 and workers == 0
     dead = counted.states[State.DEAD]
     return [

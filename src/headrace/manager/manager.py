@@ -112,13 +112,7 @@ class JobManager:
             )
         scoped = self._scoped.get(tenant)
         if scoped is None:
-            scoped = self._scoped[tenant] = JobManager(
-                self.store,
-                clock=self.clock,
-                policies=self.policies,
-                tenant=tenant,
-                dice=self._context.dice,
-            )
+            scoped = self._scoped[tenant] = self._sibling(self.store, tenant)
         return scoped
 
     def on(self, connection: object) -> JobManager:
@@ -131,11 +125,15 @@ class JobManager:
             raise InvalidInput(
                 f"jobs of a {self.capabilities.name} store cannot be submitted in a transaction of yours"
             )
+        return self._sibling(self.store.on(connection), self.tenant)
+
+    def _sibling(self, store: JobStore, tenant: str | None) -> JobManager:
+        """The same clock, policies and dice on another view of the store."""
         return JobManager(
-            self.store.on(connection),
+            store,
             clock=self.clock,
             policies=self.policies,
-            tenant=self.tenant,
+            tenant=tenant,
             dice=self._context.dice,
         )
 
@@ -459,9 +457,7 @@ class JobManager:
 
     async def pauses(self) -> tuple[Pause, ...]:
         return tuple(
-            pause
-            for pause in await self.store.pauses()
-            if self.tenant is None or pause.tenant in (None, self.tenant)
+            pause for pause in await self.store.pauses() if self._context.concerns(pause.tenant)
         )
 
     # --- events ----------------------------------------------------------------------------------
