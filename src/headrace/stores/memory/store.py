@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import heapq
 import threading
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from headrace import lifecycle
 from headrace.errors import InvalidCursor, StoreClosed
 from headrace.graph import Join
-from headrace.model import CLAIMABLE, LEASED, TERMINAL, Change, Edge, Event, Job, State
+from headrace.model import CLAIMABLE, TERMINAL, Change, Edge, Event, Job, State
 from headrace.stores.base import (
     Capabilities,
     ClaimRequest,
@@ -40,6 +41,14 @@ from headrace.stores.memory.edges import Edges
 from headrace.stores.memory.lanes import Lanes
 
 
+class Deadline(NamedTuple):
+    """When something of a job's is over: its lease, or its lifetime."""
+
+    at: datetime
+    seq: int
+    job_id: str
+
+
 class MemoryStore:
     """`memory:` - for tests and the simulator; what it holds dies with it."""
 
@@ -53,7 +62,8 @@ class MemoryStore:
         self._edges = Edges()
         self._by_state: dict[State, dict[str, None]] = {state: {} for state in State}
         self._by_tag: dict[str, dict[str, None]] = {}
-        self._lifetimes: list[tuple[datetime, int, str]] = []
+        self._leases: list[Deadline] = []
+        self._lifetimes: list[Deadline] = []
         self._spawned: dict[str, dict[str, None]] = {}
         self._keys: dict[KeyScope, KeyHold] = {}
         self._events: list[Event] = []
@@ -96,7 +106,7 @@ class MemoryStore:
                 if row.parent_id is not None:
                     self._spawned.setdefault(row.parent_id, {})[row.id] = None
                 if row.expires_at is not None:
-                    heapq.heappush(self._lifetimes, (row.expires_at, row.seq, row.id))
+                    heapq.heappush(self._lifetimes, Deadline(row.expires_at, row.seq, row.id))
                 self._log(event)
                 stored.append(row)
             self._edges.add(insertion.edges)
@@ -148,6 +158,7 @@ class MemoryStore:
                     job = self._jobs[fence.job_id]
                     until = None if seconds is None else now + timedelta(seconds=seconds)
                     self._jobs[job.id] = replace(job, lease_until=until)
+                    self._note_lease(self._jobs[job.id])
                     extended.append(Extended(job.id, job.state, until))
             return extended
 
@@ -196,33 +207,17 @@ class MemoryStore:
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
         with self._open():
-            found = [
-                (job.lease_until, job.seq, job)
-                for state in LEASED
-                for job_id in self._by_state[state]
-                if (job := self._jobs[job_id]).lease_until is not None
-                and job.lease_until <= now
-                and tenant in (None, job.tenant)
-            ]
-            return [job for *_, job in sorted(found, key=lambda item: item[:2])[:limit]]
+            return self._overdue(
+                self._leases, now, limit, tenant, lambda job, until: job.lease_until == until
+            )
 
     async def outlived(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
         with self._open():
-            found: list[Job] = []
-            passed: list[tuple[datetime, int, str]] = []
-            while self._lifetimes and self._lifetimes[0][0] <= now and len(found) < limit:
-                entry = heapq.heappop(self._lifetimes)
-                job = self._jobs.get(entry[2])
-                if job is None or job.seq != entry[1] or job.state in TERMINAL:
-                    continue  # ended in time (and perhaps deleted and its id used again)
-                passed.append(entry)
-                if tenant in (None, job.tenant):
-                    found.append(job)
-            for entry in passed:
-                heapq.heappush(self._lifetimes, entry)
-            return found
+            return self._overdue(
+                self._lifetimes, now, limit, tenant, lambda job, _: job.state not in TERMINAL
+            )
 
     async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
         with self._open():
@@ -366,6 +361,32 @@ class MemoryStore:
         if self._closed:
             raise StoreClosed("the store is closed; nothing was read or written")
 
+    def _overdue(
+        self,
+        heap: list[Deadline],
+        now: datetime,
+        limit: int,
+        tenant: str | None,
+        holds: Callable[[Job, datetime], bool],
+    ) -> list[Job]:
+        """Jobs whose deadline is not after `now`, the earliest first. Reading takes nothing away.
+
+        A deadline that no longer holds (moved by a heartbeat, its job ended, its id used again) is
+        dropped when it comes up; one that was noted twice is kept once.
+        """
+        found: list[Job] = []
+        kept: dict[str, Deadline] = {}
+        while heap and heap[0].at <= now and len(found) < limit:
+            deadline = heapq.heappop(heap)
+            job = self._jobs.get(deadline.job_id)
+            if job is None or job.seq != deadline.seq or not holds(job, deadline.at):
+                continue
+            if kept.setdefault(job.id, deadline) is deadline and tenant in (None, job.tenant):
+                found.append(job)
+        for deadline in kept.values():
+            heapq.heappush(heap, deadline)
+        return found
+
     def _clash(self, insertion: Insertion) -> Clash | None:
         """The first kind of clash, if any, in the order fence, parents, ids, keys."""
         if insertion.fence is not None and not self._holds(insertion.fence, insertion.now):
@@ -398,6 +419,11 @@ class MemoryStore:
         self._jobs[job.id] = job
         self._by_state[job.state][job.id] = None
         self._lanes.enter(job)
+        self._note_lease(job)
+
+    def _note_lease(self, job: Job) -> None:
+        if job.lease_until is not None:
+            heapq.heappush(self._leases, Deadline(job.lease_until, job.seq, job.id))
 
     def _leave(self, job: Job) -> None:
         del self._by_state[job.state][job.id]
