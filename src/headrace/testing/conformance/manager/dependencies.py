@@ -12,7 +12,7 @@ from unittest import mock
 from headrace import errors, lifecycle
 from headrace.errors import PermanentError
 from headrace.manager import JobManager
-from headrace.model import Dependency, DependencyKind, Priority, State
+from headrace.model import Dependency, DependencyKind, Priority, State, new_id
 from headrace.policy import CancelMode, Policy
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Commit, Inserted, Insertion
@@ -249,27 +249,30 @@ async def cost(env: Env) -> None:
 
     async def seconds(width: int) -> float:
         """One parent, `width` children, one join."""
-        names = [f"{width}-c{n}" for n in range(width)]
+        key = new_id()
+        names = [f"{key}-c{n}" for n in range(width)]
         await manager.submit_many(
             [
-                JobSpec(type="t", id=f"{width}-p"),
-                *(JobSpec(type="t", id=name, after=[f"{width}-p"]) for name in names),
-                JobSpec(type="t", id=f"{width}-join", after=names),
+                JobSpec(type="t", id=f"{key}-p"),
+                *(JobSpec(type="t", id=name, after=[f"{key}-p"]) for name in names),
+                JobSpec(type="t", id=f"{key}-join", after=names),
             ]
         )
         start = time.perf_counter()
-        await finish(manager, f"{width}-p")
+        await finish(manager, f"{key}-p")
         claimed = await manager.claim("w", limit=10_000)
         assert len(claimed) == width
         for job in claimed:
             await manager.complete(job.id, job.token)
         spent = time.perf_counter() - start
-        assert (await manager.get(f"{width}-join")).state is PENDING
-        await finish(manager, f"{width}-join")
+        assert (await manager.get(f"{key}-join")).state is PENDING
+        await finish(manager, f"{key}-join")
         return spent
 
     await seconds(20)
-    small, large = await seconds(100), await seconds(1000)
+    # The best of several: what a busy machine adds is not the cost of a join.
+    small = min([await seconds(100) for _ in range(3)])
+    large = min([await seconds(1000) for _ in range(2)])
     assert large < small * 10 * 5, (small, large)
 
 
