@@ -197,3 +197,14 @@ async def test_a_spawner_that_loses_its_lease_spawns_nothing(
     made = await spawning
     stats = await manager.stats()
     assert stats.total == made + 1
+
+
+async def test_a_crowd_of_claims_reaches_past_what_others_hold(store: PostgresStore) -> None:
+    """Each claim must reach further; that all of them learn so at once stops none of them early."""
+    await insert(store, *(draft() for _ in range(100)))
+    async with store._pool.connection() as other, other.transaction():
+        await other.execute(
+            f"SELECT FROM {store._sql.schema}.jobs ORDER BY run_at, seq LIMIT 60 FOR NO KEY UPDATE"
+        )
+        answers = await asyncio.gather(*(store.claim(request(2)) for _ in range(20)))
+    assert [len(jobs) for jobs in answers] == [2] * 20

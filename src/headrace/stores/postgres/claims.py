@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from headrace.errors import StoreError
 from headrace.model import Job
 from headrace.stores.base import ClaimRequest
 from headrace.stores.postgres.lanes import Lanes
@@ -95,20 +96,27 @@ class Claimer:
         self._reach_factor = 1.0
 
     async def claim(self, request: ClaimRequest) -> list[Job]:
-        """One statement, unless so many jobs are just being claimed by others that it must reach further."""
+        """One statement, unless so many jobs are just being claimed by others that it must reach further.
+
+        How far is each claim's own affair: others, going on at once, change what is remembered.
+        """
         taken: list[Row] = []
+        factor = self._reach_factor
         while True:
             limit = request.limit - len(taken)
-            reach = math.ceil(limit * self._reach_factor) + _REACH_MIN
-            rows = await self._attempt(request, limit, reach)
+            try:
+                rows = await self._attempt(request, limit, math.ceil(limit * factor) + _REACH_MIN)
+            except StoreError:
+                if taken:  # leased already, so the caller must hear of them
+                    break
+                raise
             cut_short = bool(rows) and rows[-1][0] is None
             taken += rows[:-1] if cut_short else rows
             if not cut_short:
-                self._reach_factor = max(1.0, self._reach_factor * 0.98)
                 break
-            if self._reach_factor >= _REACH_FACTOR_MAX:
-                break
-            self._reach_factor = min(2 * self._reach_factor, _REACH_FACTOR_MAX)
+            factor *= 2
+            self._reach_factor = min(max(self._reach_factor, factor), _REACH_FACTOR_MAX)
+        self._reach_factor = max(1.0, self._reach_factor * 0.98)
         await self._lanes.know({row[LANE] for row in taken})
         return [read_job(row[:-_TRAILER], self._lanes) for row in taken]
 
