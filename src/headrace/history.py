@@ -78,6 +78,7 @@ def detail_of(job: Job, dependencies: Iterable[Dependency]) -> bytes:
         "previous_id": job.previous_id,
         "parent_id": job.parent_id,
         "correlation_id": job.correlation_id,
+        "limit_key": job.limit_key,
         "dependencies": [[item.job_id, item.kind] for item in dependencies],
     }
     return msgspec.json.encode(

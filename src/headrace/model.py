@@ -161,6 +161,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     """The running job that spawned this one."""
     correlation_id: str | None = None
     callback_url: str | None = None
+    limit_key: str | None = None
+    """What the per-key limits of its queue count this job by; part of its lane."""
     depth: int = 0
     """The longest chain of dependencies above this job."""
     seq: int = 0
@@ -206,6 +208,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     progress: float | None = None
     progress_note: str | None = None
     checkpoint_json: bytes | None = None
+    log_json: bytes | None = None
+    """The last lines that handlers have logged, over all attempts."""
 
     @property
     def payload(self) -> Any:
@@ -218,6 +222,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def checkpoint(self) -> Any:
         return None if self.checkpoint_json is None else codec.decode(self.checkpoint_json)
+
+    @property
+    def log(self) -> list[Any]:
+        return [] if self.log_json is None else codec.decode(self.log_json)
 
     @property
     def lease(self) -> Lease | None:

@@ -40,6 +40,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     tags: Iterable[str] | Mapping[str, Any] = ()
     key: str | None = None
     """The idempotency key: while it is held, submitting it again gives the same job."""
+    limit_key: str | None = None
+    """What the per-key limits of its queue count it by."""
     after: Iterable[Dependency | str] = ()
     """Ids of jobs, stored or of the same batch, that must come before."""
     max_attempts: int | UnsetType | None = UNSET
@@ -74,6 +76,7 @@ def draft(
         priority=validation.check_priority(spec.priority),
         created_at=now,
         key=None if spec.key is None else validation.check_key(spec.key),
+        limit_key=_optional(spec.limit_key, "the limit key", validation.KEY_CHARS_MAX),
         parent_id=parent_id,
         correlation_id=_optional(
             spec.correlation_id, "the correlation id", validation.KEY_CHARS_MAX

@@ -1,4 +1,4 @@
-"""What a store must do: about twenty small verbs, each atomic, none of them policy.
+"""What a store must do: about thirty small verbs, each atomic, none of them policy.
 
 A store keeps rows, a dependency graph, idempotency keys and an event log. It knows no retry rule, no
 backoff and no cancellation rule: it is handed finished `Change`s and writes them if the rows are still
@@ -122,6 +122,54 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float | None = None
 
 
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A small named document: a schedule, a queue's gate. What is in it is not the store's business."""
+
+    kind: str
+    name: str
+    version: int = 0
+    """As read. 0: there is none yet."""
+    body_json: bytes = b"null"
+
+
+GATE = "gate"
+"""The kind of record that stands before a queue of the same name: plain claims pass that queue over."""
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True):
+    """The front of one lane that has due jobs."""
+
+    tenant: str
+    queue: str
+    type: str
+    priority: int
+    limit_key: str | None
+    run_at: datetime
+    """Of its first job."""
+    jobs: int
+    """How many are due, counted up to the request's limit."""
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """How many jobs to take from one lane."""
+
+    tenant: str
+    queue: str
+    type: str
+    priority: int
+    limit_key: str | None
+    jobs: int
+
+
+class Held(msgspec.Struct, frozen=True, kw_only=True):
+    """How many leases hold now, of one tenant, queue and limit key."""
+
+    tenant: str
+    queue: str
+    limit_key: str | None
+    jobs: int
+
+
 # --- committing ----------------------------------------------------------------------------------
 
 
@@ -159,6 +207,20 @@ class Note(msgspec.Struct, frozen=True, kw_only=True):
     progress: float | None = None
     progress_note: str | None = None
     checkpoint_json: bytes | None = None
+    log_json: bytes | None = None
+
+
+class Rewrite(msgspec.Struct, frozen=True, kw_only=True):
+    """The same contents in another form (under another key). None leaves what is there."""
+
+    job_id: str
+    version: int
+    """As read."""
+    payload_json: bytes | None = None
+    result_json: bytes | None = None
+    checkpoint_json: bytes | None = None
+    log_json: bytes | None = None
+    failure_message: str | None = None
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -197,6 +259,13 @@ class Tally(msgspec.Struct, frozen=True, kw_only=True):
     """Those of the claimable ones that are not due yet."""
     failures: int = 0
     """The sum of their `failures`."""
+
+
+class Backlog(msgspec.Struct, frozen=True):
+    """What has not started yet: blocked, pending, retrying and lost jobs, due or not."""
+
+    jobs: int
+    payload_bytes: int
 
 
 class Pause(msgspec.Struct, frozen=True):
@@ -278,8 +347,26 @@ class JobStore(Protocol):
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
         """Lease up to `limit` due jobs, in the order priority, run_at, seq, events included.
 
-        Paused queues are passed over. What it costs does not grow with the number of jobs waiting,
-        due or not.
+        Paused queues are passed over, and so are queues with a gate. What it costs does not grow with
+        the number of jobs waiting, due or not.
+        """
+        ...
+
+    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+        """The lanes from which a claim could take now, gates or not, in any order. Takes nothing.
+
+        Paused queues are left out. Only jobs that match the request are counted.
+        """
+        ...
+
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> Sequence[Job] | None:
+        """Claim as `claim` does, but only from these lanes, up to so many from each, gates or not.
+
+        The jobs in the order of the shares, and in each lane's own order within one. In the same step
+        each gate, given as it was read but with a new body, is stored with the next version. None:
+        a gate had moved on, or was gone; nothing was claimed and nothing written.
         """
         ...
 
@@ -288,7 +375,7 @@ class JobStore(Protocol):
 
         Heartbeats and notes do not count as versions, so a row may be newer than `before` in those
         fields: progress, progress_note and checkpoint are left as stored, and so is lease_until
-        when the job is leased before and after.
+        when the job is leased before and after (log_json counts among the notes).
 
         In the same step, for a change into a terminal state: every open edge from that job gets its
         outcome, and a key that is `released_when_terminal` is given up.
@@ -306,6 +393,13 @@ class JobStore(Protocol):
 
     async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
         """Write the note if the lease holds now. No event, no new version."""
+        ...
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+        """Replace what is given, job by job, if it is still at that version and not leased.
+
+        No event, no new version. One answer per rewrite.
+        """
         ...
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
@@ -353,6 +447,17 @@ class JobStore(Protocol):
         """Tallies of the jobs that match, in order of tenant, queue, state; none that are zero."""
         ...
 
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+        """The leases on these queues that hold at `now`, in any order; none that are zero.
+
+        Derived from the jobs themselves, so a crash leaks nothing. Costs as much as there are leases.
+        """
+        ...
+
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+        """How much waits to be started. None does not filter. May cost as much as there is."""
+        ...
+
     # dependencies
 
     async def edges(
@@ -392,6 +497,20 @@ class JobStore(Protocol):
 
     async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
         """Workers that asked at or after `since`, in order of name."""
+        ...
+
+    # records
+
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+        """Those of a kind, all or the named ones, in order of name."""
+        ...
+
+    async def put_record(self, record: Record) -> bool:
+        """Store it with the next version if it is still at the version it was read at (0: not there)."""
+        ...
+
+    async def delete_record(self, record: Record) -> bool:
+        """Delete it if it is still at that version."""
         ...
 
     # events
