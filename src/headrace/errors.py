@@ -11,7 +11,7 @@ Two families need no I/O to understand:
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 
 class HeadraceError(Exception):
@@ -285,3 +285,43 @@ class PermanentError(HandlerError):
         self.error_code = code
         if code is not None:
             self.code = code
+
+
+class Snooze(HandlerError):
+    """Not an error: the handler asks to be run again later, at no cost to the job's budget."""
+
+    code = "SNOOZE"
+
+    def __init__(
+        self, seconds: float | timedelta | None = None, *, until: datetime | None = None
+    ) -> None:
+        super().__init__("snoozed")
+        if isinstance(seconds, timedelta):
+            seconds = seconds.total_seconds()
+        self.seconds = seconds
+        self.until = until
+
+
+# --- what a caller of the application hears ------------------------------------------------------
+
+
+class UnknownTask(InvalidInput):
+    """No task of that name is registered; nothing was stored."""
+
+    code = "UNKNOWN_TASK"
+
+
+class NotEnded(Refusal):
+    """The job has no result yet."""
+
+    code = "NOT_ENDED"
+
+
+class JobFailed(HeadraceError):
+    """The job ended, but not with a result. `job` says how."""
+
+    code = "JOB_FAILED"
+
+    def __init__(self, message: str, job: object) -> None:
+        super().__init__(message)
+        self.job = job

@@ -162,8 +162,9 @@ async def annotate(
     progress: float | None = None,
     note: str | None = None,
     checkpoint: object = UNSET,
+    log: object = UNSET,
 ) -> None:
-    """Write progress or a checkpoint, or raise why the lease's holder may not."""
+    """Write progress, a checkpoint or the log lines, or raise why the lease's holder may not."""
     job = await context.read_one(lease.job_id)
     lifecycle.check_lease(job, lease.token, context.now())
     if progress is not None and not _is_fraction(progress):
@@ -179,6 +180,7 @@ async def annotate(
             checkpoint_json=None
             if checkpoint is UNSET
             else codec.encode(checkpoint, what="checkpoint", limit=limit),
+            log_json=None if log is UNSET else codec.encode(log, what="log", limit=limit),
         ),
         context.now(),
     )

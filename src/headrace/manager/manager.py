@@ -280,6 +280,12 @@ class JobManager:
             self._context, Fence(validation.check_id(job_id), token), checkpoint=value
         )
 
+    async def keep_log(self, job_id: str, token: str, lines: Sequence[Any]) -> None:
+        """The job's log lines, in place of those before. Fenced; no event; survives the attempt."""
+        await leases.annotate(
+            self._context, Fence(validation.check_id(job_id), token), log=list(lines)
+        )
+
     # --- cancelling and recovering ---------------------------------------------------------------
 
     async def cancel(

@@ -1,0 +1,168 @@
+"""What a handler knows of its job, and what it can say while it runs."""
+
+from __future__ import annotations
+
+import contextvars
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from headrace import codec
+from headrace.clock import Clock
+from headrace.errors import InvalidInput, InvalidLimit, Snooze
+from headrace.manager import JobManager
+from headrace.model import Failure, Job
+from headrace.spec import JobSpec
+
+LOG_LINES_MAX = 200
+LOG_LINE_CHARS_MAX = 2000
+LOG_BYTES_MAX = 64 * 1024
+
+
+class PreviousAttempt(msgspec.Struct, frozen=True, kw_only=True):
+    """How the attempt before this one went, as far as the job knows."""
+
+    failures: int
+    losses: int
+    """Attempts whose worker vanished: what they did to the outside world is not known."""
+    failure: Failure | None
+    failed_at: datetime | None
+
+
+class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One line that a handler logged."""
+
+    at: datetime
+    attempt: int
+    text: str
+    fields: dict[str, Any] = {}
+
+
+class Context:
+    """One attempt of one job, as its handler sees it.
+
+    Everything it writes is fenced by the lease: once that is lost, each call raises why. A handler that
+    takes a parameter annotated `Context` is given it; others can ask `Context.current()`.
+    """
+
+    def __init__(self, job: Job, manager: JobManager, *, deadline: datetime | None = None) -> None:
+        assert job.token is not None, "a handler runs under a lease"
+        self.job = job
+        self.manager = manager
+        self.token: str = job.token
+        """The fencing token: an outside system that remembers the last can refuse a late attempt."""
+        self.deadline = deadline
+        """When the execution timeout strikes, by the store's clock."""
+        self.is_cancelled = False
+        """Somebody asked to stop, or the lease is gone. Handlers in threads should look now and then."""
+        self.on_deadline: Callable[[datetime], None] | None = None
+        self._lines: list[LogLine] = []
+        self._lines_dirty = False
+
+    @staticmethod
+    def current() -> Context:
+        """The context of the handler that is running. LookupError outside of one."""
+        return _current.get()
+
+    @property
+    def attempt(self) -> int:
+        return self.job.attempt
+
+    @property
+    def clock(self) -> Clock:
+        return self.manager.clock
+
+    @property
+    def previous(self) -> PreviousAttempt | None:
+        """None on the first attempt."""
+        job = self.job
+        if job.attempt <= 1:
+            return None
+        return PreviousAttempt(
+            failures=job.failures,
+            losses=job.losses,
+            failure=job.failure,
+            failed_at=job.last_failed_at,
+        )
+
+    @property
+    def last_checkpoint(self) -> Any:
+        """What an earlier attempt (or this one) left with `checkpoint`; None if nothing."""
+        return self.job.checkpoint
+
+    @property
+    def remaining_seconds(self) -> float | None:
+        """Until the execution timeout. None: there is none."""
+        if self.deadline is None:
+            return None
+        return (self.deadline - self.clock.now()).total_seconds()
+
+    async def progress(self, fraction: float, note: str | None = None) -> None:
+        """How far the attempt is, 0 to 1."""
+        await self.manager.progress(self.job.id, self.token, fraction, note)
+
+    async def checkpoint(self, value: Any) -> None:
+        """What the next attempt should know, should this one not finish."""
+        await self.manager.checkpoint(self.job.id, self.token, value)
+        self.job = msgspec.structs.replace(self.job, checkpoint_json=codec.encode(value))
+
+    async def spawn(self, *specs: JobSpec) -> tuple[Job, ...]:
+        """Submit jobs as children of this one: all or none, and only while the lease holds."""
+        return (await self.manager.spawn(self.job.id, self.token, specs)).jobs
+
+    def snooze(
+        self, seconds: float | timedelta | None = None, *, until: datetime | None = None
+    ) -> None:
+        """End this attempt here and run the job again later, at no cost to its budget."""
+        raise Snooze(seconds, until=until)
+
+    def shorten_timeout(self, seconds: float) -> None:
+        """Ask for a shorter execution timeout, from now. A longer one is refused."""
+        wanted = self.clock.now() + timedelta(seconds=seconds)
+        if self.deadline is not None and wanted > self.deadline:
+            raise InvalidLimit(
+                f"{seconds} s from now is later than the job's own deadline; it stays as it was"
+            )
+        self.deadline = wanted
+        if self.on_deadline is not None:
+            self.on_deadline(wanted)
+
+    def log(self, text: str, **fields: Any) -> None:
+        """Keep a line with the job. Written with the next flush, at the latest when the attempt ends."""
+        line = LogLine(
+            at=self.clock.now(),
+            attempt=self.attempt,
+            text=text[:LOG_LINE_CHARS_MAX],
+            fields=fields,
+        )
+        try:
+            msgspec.json.encode(line)
+        except (TypeError, ValueError) as error:
+            raise InvalidInput(f"the fields of a log line must be JSON: {error}") from error
+        self._lines.append(line)
+        self._lines_dirty = True
+
+    @property
+    def has_unwritten_log(self) -> bool:
+        return self._lines_dirty
+
+    async def flush_log(self) -> None:
+        """Write the lines logged so far. The oldest give way when there are too many."""
+        self._lines_dirty = False
+        kept: Sequence[Any] = [*self.job.log, *self._lines][-LOG_LINES_MAX:]
+        while len(msgspec.json.encode(kept)) > LOG_BYTES_MAX:
+            kept = kept[len(kept) // 4 + 1 :]
+        await self.manager.keep_log(self.job.id, self.token, msgspec.to_builtins(kept))
+
+    async def run(self, handler: Callable[[], Awaitable[Any]]) -> Any:
+        """Run the handler as the one that `current` speaks of."""
+        reset = _current.set(self)
+        try:
+            return await handler()
+        finally:
+            _current.reset(reset)
+
+
+_current: contextvars.ContextVar[Context] = contextvars.ContextVar("headrace_context")
