@@ -1,20 +1,21 @@
 """Waiting jobs in claim order, without scans.
 
-A lane is all jobs of one tenant, queue, type and priority. Each keeps a heap of its waiting jobs by
-(run_at, seq), and one more per tag. Heaps are never searched for a job that leaves: an entry is checked
-against the job when it comes up, and dropped if the job has moved on.
+A lane is all jobs of one tenant, queue, type, priority and limit key. Each keeps a heap of its waiting
+jobs by (run_at, seq), and one more per tag. Heaps are never searched for a job that leaves: an entry is
+checked against the job when it comes up, and dropped if the job has moved on.
 """
 
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from headrace.model import CLAIMABLE, Job, Priority, State
-from headrace.stores.base import ClaimRequest, Pause
+from headrace.stores.base import ClaimRequest, Head, Pause, Share
 
 
 class LaneKey(NamedTuple):
@@ -22,6 +23,7 @@ class LaneKey(NamedTuple):
     queue: str
     type: str
     priority: int
+    limit_key: str | None
 
 
 class Entry(NamedTuple):
@@ -56,6 +58,10 @@ class Lanes:
     def __init__(self, jobs: Mapping[str, Job]) -> None:
         self._jobs = jobs
         self._lanes: dict[LaneKey, Lane] = {}
+        self._waiting: dict[int, dict[str, dict[LaneKey, Lane]]] = {
+            priority: {} for priority in Priority
+        }
+        """By priority and queue, the lanes that may have waiting jobs: a claim looks at no others."""
 
     def items(self) -> Iterator[tuple[LaneKey, Lane]]:
         return iter(self._lanes.items())
@@ -67,12 +73,20 @@ class Lanes:
         lane.failures[job.state] += job.failures
         if job.state in CLAIMABLE:
             lane.push(job)
+            self._waiting[job.priority].setdefault(job.queue, {})[key] = lane
 
     def leave(self, job: Job) -> None:
         """Count a job out; its heap entries die by themselves."""
         lane = self._lanes[_key(job)]
         lane.states[job.state] -= 1
         lane.failures[job.state] -= job.failures
+
+    def forget(self, job: Job) -> None:
+        """Let go of the lane of a job that was deleted, if it was the last."""
+        lane = self._lanes[key := _key(job)]
+        if not lane.states.total():
+            del self._lanes[key]
+            self._waiting[job.priority].get(job.queue, {}).pop(key, None)
 
     def delayed(self, lane: Lane, state: State, now: datetime) -> int:
         return len(
@@ -86,40 +100,107 @@ class Lanes:
         )
 
     def take(
-        self, request: ClaimRequest, pauses: Sequence[Pause], lease: Callable[[Job], Job]
+        self,
+        request: ClaimRequest,
+        pauses: Sequence[Pause],
+        gated: Collection[str],
+        lease: Callable[[Job], Job],
     ) -> list[Job]:
         """Lease up to `limit` matching due jobs, by priority, then run_at, then seq."""
         taken: list[Job] = []
         for priority in Priority:
-            lanes = [
-                lane
-                for key, lane in self._lanes.items()
-                if key.priority == priority and _matches(key, request, pauses)
-            ]
-            self._merge(lanes, request, lease, taken)
+            lanes = [lane for _, lane in self._open(priority, request, pauses, gated)]
+            self._merge(lanes, request, request.limit, lease, taken)
             if len(taken) >= request.limit:
                 break
         return taken
+
+    def take_shares(
+        self,
+        request: ClaimRequest,
+        pauses: Sequence[Pause],
+        shares: Sequence[Share],
+        lease: Callable[[Job], Job],
+    ) -> list[Job]:
+        """Lease from one lane after the other, up to its share."""
+        taken: list[Job] = []
+        for share in shares:
+            key = LaneKey(share.tenant, share.queue, share.type, share.priority, share.limit_key)
+            lane = self._lanes.get(key)
+            if lane is not None and _matches(key, request, pauses):
+                limit = min(len(taken) + share.jobs, request.limit)
+                self._merge([lane], request, limit, lease, taken)
+        return taken
+
+    def heads(self, request: ClaimRequest, pauses: Sequence[Pause]) -> list[Head]:
+        """The lanes with matching due jobs."""
+        found = []
+        for priority in Priority:
+            for key, lane in self._open(priority, request, pauses, ()):
+                due = list(itertools.islice(self._due(lane, request), request.limit))
+                if due:
+                    found.append(Head(**key._asdict(), run_at=due[0].run_at, jobs=len(due)))
+        return found
+
+    def _open(
+        self,
+        priority: int,
+        request: ClaimRequest,
+        pauses: Sequence[Pause],
+        gated: Collection[str],
+    ) -> list[tuple[LaneKey, Lane]]:
+        """The lanes of a priority that match and have waiting jobs; drained ones are let go of."""
+        found = []
+        for queue, lanes in self._waiting[priority].items():
+            if queue in gated or (request.queues is not None and queue not in request.queues):
+                continue
+            for key, lane in list(lanes.items()):
+                if self._first(lane.heap) is None:
+                    del lanes[key]
+                elif _matches(key, request, pauses):
+                    found.append((key, lane))
+        return found
+
+    def _due(self, lane: Lane, request: ClaimRequest) -> Iterator[Entry]:
+        """The matching due entries in order, each once, without taking any away.
+
+        A heap is a tree whose every parent comes before its children: it can be read in order from
+        the root down, as far as wanted.
+        """
+        heap = lane.driver(request.tags)
+        ahead = [(heap[0], 0)] if heap else []
+        last = None
+        while ahead and ahead[0][0].run_at <= request.now:
+            entry, index = heapq.heappop(ahead)
+            for child in (2 * index + 1, 2 * index + 2):
+                if child < len(heap):
+                    heapq.heappush(ahead, (heap[child], child))
+            if entry != last and self._is_live(entry) and self._has_tags(entry, request):
+                yield entry
+            last = entry
 
     def _merge(
         self,
         lanes: list[Lane],
         request: ClaimRequest,
+        limit: int,
         lease: Callable[[Job], Job],
         taken: list[Job],
     ) -> None:
-        """Merge lanes of one priority: always the lane whose first job is the oldest."""
+        """Merge lanes of one priority: always the lane whose first job is the oldest.
+
+        Until `taken` has as many as the limit.
+        """
         heaps = [heap for lane in lanes if (heap := lane.driver(request.tags))]
         passed_over: list[tuple[list[Entry], Entry]] = []
         heads = [(entry, index) for index, heap in enumerate(heaps) if (entry := self._first(heap))]
         heapq.heapify(heads)
-        while heads and len(taken) < request.limit and heads[0][0].run_at <= request.now:
+        while heads and len(taken) < limit and heads[0][0].run_at <= request.now:
             entry, index = heapq.heappop(heads)
             heap = heaps[index]
             heapq.heappop(heap)
-            job = self._jobs[entry.job_id]
-            if set(request.tags) <= set(job.tags):
-                taken.append(lease(job))
+            if self._has_tags(entry, request):
+                taken.append(lease(self._jobs[entry.job_id]))
             else:
                 passed_over.append((heap, entry))
             if head := self._first(heap):
@@ -132,6 +213,9 @@ class Lanes:
             heapq.heappop(heap)
         return heap[0] if heap else None
 
+    def _has_tags(self, entry: Entry, request: ClaimRequest) -> bool:
+        return set(request.tags) <= set(self._jobs[entry.job_id].tags)
+
     def _is_live(self, entry: Entry) -> bool:
         job = self._jobs.get(entry.job_id)
         return (
@@ -143,7 +227,7 @@ class Lanes:
 
 
 def _key(job: Job) -> LaneKey:
-    return LaneKey(job.tenant, job.queue, job.type, job.priority)
+    return LaneKey(job.tenant, job.queue, job.type, job.priority, job.limit_key)
 
 
 def _matches(key: LaneKey, request: ClaimRequest, pauses: Sequence[Pause]) -> bool:

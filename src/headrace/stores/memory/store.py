@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
@@ -15,8 +16,10 @@ from msgspec.structs import replace
 from headrace import lifecycle
 from headrace.errors import InvalidCursor, StoreClosed
 from headrace.graph import Join
-from headrace.model import CLAIMABLE, TERMINAL, Change, Edge, Event, Job, State
+from headrace.model import CLAIMABLE, LEASED, TERMINAL, Change, Edge, Event, Job, State
 from headrace.stores.base import (
+    GATE,
+    Backlog,
     Capabilities,
     ClaimRequest,
     Clash,
@@ -26,7 +29,9 @@ from headrace.stores.base import (
     Extended,
     Fence,
     Finding,
+    Head,
     Health,
+    Held,
     Inserted,
     Insertion,
     KeyHold,
@@ -34,11 +39,15 @@ from headrace.stores.base import (
     Note,
     Pause,
     Query,
+    Record,
+    Rewrite,
+    Share,
     Tally,
     WorkerSeen,
 )
 from headrace.stores.memory.edges import Edges
 from headrace.stores.memory.lanes import Lanes
+from headrace.stores.memory.records import Records
 
 
 class Deadline(NamedTuple):
@@ -60,6 +69,7 @@ class MemoryStore:
         self._jobs: dict[str, Job] = {}  # in order of seq: rows are replaced in place, never moved
         self._lanes = Lanes(self._jobs)
         self._edges = Edges()
+        self._records = Records()
         self._by_state: dict[State, dict[str, None]] = {state: {} for state in State}
         self._by_tag: dict[str, dict[str, None]] = {}
         self._leases: list[Deadline] = []
@@ -117,19 +127,26 @@ class MemoryStore:
 
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
         with self._open():
-            command = lifecycle.Claim(
-                worker=request.worker, nonce=request.nonce, lease_seconds=request.lease_seconds
+            gated = set(self._records.names(GATE))
+            return self._claimed(
+                self._lanes.take(request, self._all_pauses(), gated, self._leasing(request))
             )
 
-            def lease(job: Job) -> Job:
-                change = lifecycle.apply(job, command, request.now)
-                self._write(change)
-                return change.after
+    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+        with self._open():
+            return self._lanes.heads(request, self._all_pauses())
 
-            taken = self._lanes.take(request, list(self._pauses.values()), lease)
-            if taken:
-                self._wake()
-            return taken
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> Sequence[Job] | None:
+        with self._open():
+            if not all(self._records.is_current(gate) for gate in gates):
+                return None
+            for gate in gates:
+                self._records.put(gate)
+            return self._claimed(
+                self._lanes.take_shares(request, self._all_pauses(), shares, self._leasing(request))
+            )
 
     async def commit(self, commit: Commit) -> Committed:
         with self._open():
@@ -169,11 +186,22 @@ class MemoryStore:
             job = self._jobs[fence.job_id]
             said = {
                 name: value
-                for name in ("progress", "progress_note", "checkpoint_json")
+                for name in ("progress", "progress_note", "checkpoint_json", "log_json")
                 if (value := getattr(note, name)) is not None
             }
             self._jobs[job.id] = replace(job, **said)
             return True
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+        with self._open():
+            answers = []
+            for rewrite in rewrites:
+                job = self._jobs.get(rewrite.job_id)
+                current = job is not None and job.version == rewrite.version and not job.is_leased
+                if job is not None and current:
+                    self._jobs[job.id] = _rewritten(job, rewrite)
+                answers.append(current)
+            return answers
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         with self._open():
@@ -182,6 +210,7 @@ class MemoryStore:
                 return False
             for job in present:
                 self._leave(job)
+                self._lanes.forget(job)
                 del self._jobs[job.id]
                 for tag in job.tags:
                     del self._by_tag[tag][job.id]
@@ -262,6 +291,29 @@ class MemoryStore:
                 if jobs
             ]
 
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+        with self._open():
+            leased = (self._jobs[job_id] for state in LEASED for job_id in self._by_state[state])
+            counts = Counter(
+                (job.tenant, job.queue, job.limit_key)
+                for job in leased
+                if job.queue in queues and (job.lease_until is None or job.lease_until > now)
+            )
+            return [
+                Held(tenant=tenant, queue=queue, limit_key=limit_key, jobs=jobs)
+                for (tenant, queue, limit_key), jobs in counts.items()
+            ]
+
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+        with self._open():
+            sizes = [
+                len(job.payload_json)
+                for state in (State.BLOCKED, *CLAIMABLE)
+                for job in map(self._jobs.__getitem__, self._by_state[state])
+                if tenant in (None, job.tenant) and queue in (None, job.queue)
+            ]
+            return Backlog(len(sizes), sum(sizes))
+
     # --- dependencies ----------------------------------------------------------------------------
 
     async def edges(
@@ -310,6 +362,23 @@ class MemoryStore:
         with self._open():
             seen = (worker for worker in self._workers.values() if worker.seen_at >= since)
             return sorted(seen, key=attrgetter("worker"))
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+        with self._open():
+            return self._records.find(kind, names)
+
+    async def put_record(self, record: Record) -> bool:
+        with self._open():
+            current = self._records.is_current(record)
+            if current:
+                self._records.put(record)
+            return current
+
+    async def delete_record(self, record: Record) -> bool:
+        with self._open():
+            return self._records.delete(record)
 
     # --- events ----------------------------------------------------------------------------------
 
@@ -360,6 +429,27 @@ class MemoryStore:
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the store is closed; nothing was read or written")
+
+    def _all_pauses(self) -> list[Pause]:
+        return list(self._pauses.values())
+
+    def _leasing(self, request: ClaimRequest) -> Callable[[Job], Job]:
+        """What turns a waiting job into one that is leased as requested, event included."""
+        command = lifecycle.Claim(
+            worker=request.worker, nonce=request.nonce, lease_seconds=request.lease_seconds
+        )
+
+        def lease(job: Job) -> Job:
+            change = lifecycle.apply(job, command, request.now)
+            self._write(change)
+            return change.after
+
+        return lease
+
+    def _claimed(self, taken: list[Job]) -> list[Job]:
+        if taken:
+            self._wake()
+        return taken
 
     def _overdue(
         self,
@@ -505,10 +595,24 @@ def _keep_newer(after: Job, stored: Job) -> Job:
         progress=stored.progress,
         progress_note=stored.progress_note,
         checkpoint_json=stored.checkpoint_json,
+        log_json=stored.log_json,
         lease_until=stored.lease_until
         if stored.is_leased and after.is_leased
         else after.lease_until,
     )
+
+
+def _rewritten(job: Job, rewrite: Rewrite) -> Job:
+    """The job with what is given. A failure's message is replaced only where there is a failure."""
+    given = {
+        name: value
+        for name in ("payload_json", "result_json", "checkpoint_json", "log_json")
+        if (value := getattr(rewrite, name)) is not None
+    }
+    if rewrite.failure_message is not None and job.failure is not None:
+        message = rewrite.failure_message
+        return replace(job, failure=replace(job.failure, message=message), **given)
+    return replace(job, **given)
 
 
 def _matches(job: Job, query: Query) -> bool:
