@@ -5,10 +5,12 @@ from headrace.testing.conformance.store import (
     commits,
     dependencies,
     events,
+    gates,
     insertion,
     leases,
     presence,
     reading,
+    records,
 )
 from headrace.testing.conformance.store.suite import suite
 
@@ -17,9 +19,11 @@ __all__ = [
     "commits",
     "dependencies",
     "events",
+    "gates",
     "insertion",
     "leases",
     "presence",
     "reading",
+    "records",
     "suite",
 ]

@@ -12,7 +12,17 @@ from headrace import lifecycle
 from headrace.connect import open_store
 from headrace.lifecycle import Command
 from headrace.model import Change, Event, Job, State
-from headrace.stores.base import ClaimRequest, Commit, Committed, Inserted, Insertion, JobStore
+from headrace.stores.base import (
+    GATE,
+    ClaimRequest,
+    Commit,
+    Committed,
+    Inserted,
+    Insertion,
+    JobStore,
+    Record,
+    Share,
+)
 from headrace.testing.conformance.kit import Env, Suite
 
 suite = Suite("store", "the store protocol, headrace.stores.base")
@@ -51,9 +61,29 @@ async def insert(store: JobStore, *jobs: Job, waits: bool = False, **rest: Any) 
     return answer.jobs
 
 
+def request(worker: str = "w", **fields: Any) -> ClaimRequest:
+    """Whatever is due at the beginning of the case, a hundred at most."""
+    given: dict[str, Any] = {"now": T0, "limit": 100, "nonce": "n"}
+    return ClaimRequest(worker=worker, **(given | fields))
+
+
 async def claim(store: JobStore, worker: str = "w", **fields: Any) -> Sequence[Job]:
-    given: dict[str, Any] = {"now": T0, "limit": 1, "nonce": "n"}
-    return await store.claim(ClaimRequest(worker=worker, **(given | fields)))
+    """One job, unless told otherwise."""
+    return await store.claim(request(worker, **({"limit": 1} | fields)))
+
+
+def share(jobs: int, **lane: Any) -> Share:
+    """So many of the lane of `job(…)`, or of one that differs from it as told."""
+    given: dict[str, Any] = {"type": "t", "priority": 2, "limit_key": None}
+    where: dict[str, Any] = {"tenant": "default", "queue": "default"}
+    return Share(jobs=jobs, **(given | where | lane))
+
+
+async def gated(store: JobStore, *queues: str, body: bytes = b"{}") -> list[Record]:
+    """The new gates of these queues, as stored."""
+    for queue in queues:
+        assert await store.put_record(Record(kind=GATE, name=queue, body_json=body))
+    return list(await store.records(GATE, queues))
 
 
 async def commit(
