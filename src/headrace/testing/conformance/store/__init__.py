@@ -6,11 +6,13 @@ from headrace.testing.conformance.store import (
     dependencies,
     events,
     gates,
+    heads,
     insertion,
     leases,
     presence,
     reading,
     records,
+    shares,
 )
 from headrace.testing.conformance.store.suite import suite
 
@@ -20,10 +22,12 @@ __all__ = [
     "dependencies",
     "events",
     "gates",
+    "heads",
     "insertion",
     "leases",
     "presence",
     "reading",
     "records",
+    "shares",
     "suite",
 ]

@@ -29,6 +29,15 @@ suite = Suite("store", "the store protocol, headrace.stores.base")
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
+LANE: dict[str, Any] = {
+    "tenant": "default",
+    "queue": "default",
+    "type": "t",
+    "priority": 2,
+    "limit_key": None,
+}
+"""The lane of a job with everything at its default."""
+
 
 def at(seconds: float) -> datetime:
     """So many seconds after the beginning of the case."""
@@ -74,9 +83,7 @@ async def claim(store: JobStore, worker: str = "w", **fields: Any) -> Sequence[J
 
 def share(jobs: int, **lane: Any) -> Share:
     """So many of the lane of `job(…)`, or of one that differs from it as told."""
-    given: dict[str, Any] = {"type": "t", "priority": 2, "limit_key": None}
-    where: dict[str, Any] = {"tenant": "default", "queue": "default"}
-    return Share(jobs=jobs, **(given | where | lane))
+    return Share(jobs=jobs, **(LANE | lane))
 
 
 async def gated(store: JobStore, *queues: str, body: bytes = b"{}") -> list[Record]:
