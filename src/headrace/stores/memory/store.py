@@ -589,9 +589,10 @@ def _outcome(job: Job) -> State | None:
 
 
 def _keep_newer(after: Job, stored: Job) -> Job:
-    """What heartbeats and notes wrote since the change's job was read stays."""
+    """What heartbeats, notes and rewrites wrote since the change's job was read stays."""
     return replace(
         after,
+        payload_json=stored.payload_json,
         progress=stored.progress,
         progress_note=stored.progress_note,
         checkpoint_json=stored.checkpoint_json,

@@ -120,7 +120,7 @@ async def notes_survive(env: Env) -> None:
     assert row.token is not None
     fence = Fence("a", row.token)
     await store.extend({fence: 100.0}, at(5))
-    note = Note(progress=0.5, progress_note="half", checkpoint_json=b"[1]")
+    note = Note(progress=0.5, progress_note="half", checkpoint_json=b"[1]", log_json=b"[2]")
     assert await store.annotate(fence, note, at(5))
     await commit(store, [row], Cancel(mode=CancelMode.COOPERATIVE), now=at(6))
     now_row = await stored(store, "a")
@@ -132,7 +132,7 @@ async def notes_survive(env: Env) -> None:
     )
     ended = await stored(store, "a")
     assert (ended.state, ended.lease_until, ended.token) == (State.COMPLETED, None, None)
-    assert (ended.progress, ended.checkpoint) == (0.5, [1])
+    assert (ended.progress, ended.checkpoint, ended.log) == (0.5, [1], [2])
 
 
 @suite.case("commit", "leases_as_read: a heartbeat in between keeps the lease")

@@ -43,6 +43,7 @@ async def every_field(env: Env) -> None:
         parent_id="mother",
         correlation_id="trace",
         callback_url="https://example.org/done",
+        limit_key="customer 7",
         depth=7,
         max_attempts=5,
         lease_seconds=12.5,

@@ -8,7 +8,7 @@ from headrace.errors import StoreClosed
 from headrace.lifecycle import Cancel, Complete, Fail
 from headrace.model import Category, Failure, Job, State
 from headrace.policy import CancelMode
-from headrace.stores.base import EventQuery, JobStore, Query, Tally
+from headrace.stores.base import GATE, EventQuery, JobStore, Query, Record, Rewrite, Tally
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.store.suite import (
     T0,
@@ -19,6 +19,8 @@ from headrace.testing.conformance.store.suite import (
     insertion,
     job,
     opened,
+    request,
+    share,
     stored,
     suite,
 )
@@ -165,6 +167,14 @@ async def close(env: Env) -> None:
         store.tail,
         lambda: store.lapsed(T0, 1),
         store.pauses,
+        lambda: store.heads(request()),
+        lambda: store.claim_shares(request(), [share(1)], []),
+        lambda: store.held(T0, ["default"]),
+        store.backlog,
+        lambda: store.rewrite([Rewrite(job_id="a", version=1, payload_json=b"1")]),
+        lambda: store.records(GATE),
+        lambda: store.put_record(Record(kind=GATE, name="default")),
+        lambda: store.delete_record(Record(kind=GATE, name="default", version=1)),
     ):
         with raises(StoreClosed):
             await verb()
