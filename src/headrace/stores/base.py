@@ -365,8 +365,9 @@ class JobStore(Protocol):
         """Claim as `claim` does, but only from these lanes, up to so many from each, gates or not.
 
         The jobs in the order of the shares, and in each lane's own order within one. In the same step
-        each gate, given as it was read but with a new body, is stored with the next version. None:
-        a gate had moved on, or was gone; nothing was claimed and nothing written.
+        each gate, given as it was read but with a new body, is stored with the next version, as
+        `put_record` does, even if no job is taken. None: a gate had moved on, or was gone; nothing was
+        claimed and nothing written.
         """
         ...
 
@@ -398,7 +399,8 @@ class JobStore(Protocol):
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
         """Replace what is given, job by job, if it is still at that version and not leased.
 
-        No event, no new version. One answer per rewrite.
+        No event, no new version. One answer per rewrite. A change computed before it leaves a rewritten
+        payload as stored. A failure's message is replaced only where there is a failure.
         """
         ...
 
@@ -502,11 +504,14 @@ class JobStore(Protocol):
     # records
 
     async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
-        """Those of a kind, all or the named ones, in order of name."""
+        """Those of a kind, all or the named ones, each once, in order of name (by code point)."""
         ...
 
     async def put_record(self, record: Record) -> bool:
-        """Store it with the next version if it is still at the version it was read at (0: not there)."""
+        """Store it with the next version if it is still at the version it was read at (0: not there).
+
+        A name that was deleted starts again at 1.
+        """
         ...
 
     async def delete_record(self, record: Record) -> bool:
