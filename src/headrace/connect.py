@@ -21,7 +21,7 @@ _registered: dict[str, Callable[[str], Awaitable[JobStore]]] = {}
 
 
 async def connect(
-    url: str,
+    url: str | JobStore,
     *,
     policies: Policies | Policy | None = None,
     clock: Clock | None = None,
@@ -30,12 +30,12 @@ async def connect(
     create: bool = True,
     dice: random.Random | None = None,
 ) -> JobManager:
-    """Open the store behind `url` and put a manager on it.
+    """Open the store behind `url` (or take one that is open) and put a manager on it.
 
     `memory:` holds jobs in this process; `sqlite:///jobs.db` in a file (three slashes: relative path,
     four: absolute). Without a `clock`, the store's own is the authority.
     """
-    store = await open_store(url, migrate=migrate, create=create)
+    store = await open_store(url, migrate=migrate, create=create) if isinstance(url, str) else url
     try:
         if clock is None:
             clock = await measured_clock(store)

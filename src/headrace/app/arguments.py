@@ -89,9 +89,7 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
         ) from error
 
 
-def _field(
-    parameter: inspect.Parameter, type_: Any
-) -> tuple[str, Any] | tuple[str, Any, Any]:
+def _field(parameter: inspect.Parameter, type_: Any) -> tuple[str, Any] | tuple[str, Any, Any]:
     if parameter.default is inspect.Parameter.empty:
         return (parameter.name, type_)
     default = parameter.default

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,7 +57,8 @@ class Context:
         """When the execution timeout strikes, by the store's clock."""
         self.is_cancelled = False
         """Somebody asked to stop, or the lease is gone. Handlers in threads should look now and then."""
-        self.on_deadline: Callable[[datetime], None] | None = None
+        self.on_deadline: Callable[[], object] | None = None
+        """Called, from any thread, when the deadline has moved."""
         self._lines: list[LogLine] = []
         self._lines_dirty = False
 
@@ -127,7 +128,7 @@ class Context:
             )
         self.deadline = wanted
         if self.on_deadline is not None:
-            self.on_deadline(wanted)
+            self.on_deadline()
 
     def log(self, text: str, **fields: Any) -> None:
         """Keep a line with the job. Written with the next flush, at the latest when the attempt ends."""
@@ -156,13 +157,10 @@ class Context:
             kept = kept[len(kept) // 4 + 1 :]
         await self.manager.keep_log(self.job.id, self.token, msgspec.to_builtins(kept))
 
-    async def run(self, handler: Callable[[], Awaitable[Any]]) -> Any:
-        """Run the handler as the one that `current` speaks of."""
-        reset = _current.set(self)
-        try:
-            return await handler()
-        finally:
-            _current.reset(reset)
+
+def enter(context: Any) -> None:
+    """Let `Context.current` give this context for the rest of the present task or thread call."""
+    _current.set(context)
 
 
 _current: contextvars.ContextVar[Context] = contextvars.ContextVar("headrace_context")

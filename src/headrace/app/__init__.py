@@ -1,0 +1,8 @@
+"""The application: register functions as tasks, submit calls of them as jobs, get their results."""
+
+from headrace.app.application import Headrace
+from headrace.app.context import Context
+from headrace.app.middleware import Middleware
+from headrace.app.task import Isolation, Options, Task
+
+__all__ = ["Context", "Headrace", "Isolation", "Middleware", "Options", "Task"]

@@ -1,0 +1,235 @@
+"""Headrace, the application: tasks by name, and jobs made of calls to them."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, ParamSpec, Self, TypeVar, overload
+
+from headrace import validation
+from headrace.app.bridge import Bridge
+from headrace.app.connections import Connections
+from headrace.app.middleware import Middleware, around_submit
+from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
+from headrace.clock import Clock
+from headrace.connect import connect
+from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
+from headrace.manager import JobManager
+from headrace.model import Job, State
+from headrace.policy import Policies, Policy
+from headrace.spec import JobSpec
+from headrace.stores.base import JobStore
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_WAIT_SECONDS = 1.0
+_WAIT_PAUSE_SECONDS = 0.005
+
+
+class Headrace:
+    """`app = Headrace("sqlite:///jobs.db")`: registers tasks, submits jobs, waits for their results.
+
+    It connects when it is first used, on whatever event loop that is; `async with app:` closes again.
+    `app.sync` has the same methods for code without an event loop.
+    """
+
+    def __init__(
+        self,
+        url: str = "sqlite:///jobs.db",
+        *,
+        policies: Policies | Policy | None = None,
+        tenant: str | None = None,
+        middleware: Iterable[Middleware] = (),
+        clock: Clock | None = None,
+        migrate: bool = False,
+    ) -> None:
+        self.url = url
+        self.policies = Policies(default=policies) if isinstance(policies, Policy) else policies
+        self.tenant = tenant
+        self.clock = clock
+        self.middleware: tuple[Middleware, ...] = tuple(middleware)
+        self._migrate = migrate
+        self._tasks: dict[str, Task[..., Any]] = {}
+        self._connections = Connections(self.connect)
+        self.sync: Any = Bridge(self)
+
+    # --- tasks -----------------------------------------------------------------------------------
+
+    @overload
+    def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        isolation: str | Isolation | None = None,
+        upcasters: Mapping[int, Upcaster] = ...,
+        **options: Any,
+    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+
+    def task(
+        self,
+        function: Callable[..., Any] | None = None,
+        /,
+        *,
+        name: str | None = None,
+        version: int = 1,
+        isolation: str | Isolation | None = None,
+        upcasters: Mapping[int, Upcaster] = MappingProxyType({}),
+        **options: Any,
+    ) -> Any:
+        """Register a function under its name, or the one given; options as in `Options`."""
+
+        def register(function: Callable[..., Any]) -> Task[..., Any]:
+            chosen = validation.check_name(name or function.__name__, "name of the task")
+            if chosen in self._tasks:
+                raise InvalidName(f"a task named {chosen!r} is registered already")
+            try:
+                given = Options(**options)
+            except TypeError as error:
+                raise InvalidInput(f"task {chosen!r}: {error}") from error
+            task: Task[..., Any] = Task(
+                self,
+                function,
+                name=chosen,
+                version=version,
+                isolation=_isolation(function, isolation, chosen),
+                options=given,
+                upcasters=upcasters,
+            )
+            self._tasks[chosen] = task
+            return task
+
+        return register if function is None else register(function)
+
+    @property
+    def tasks(self) -> Mapping[str, Task[..., Any]]:
+        return MappingProxyType(self._tasks)
+
+    def task_of(self, type_: str) -> Task[..., Any] | None:
+        """The task that runs jobs of this type, None if there is none here."""
+        task = self._tasks.get(type_.partition(VERSION_MARK)[0])
+        return task if task is not None and type_ in task.types else None
+
+    # --- connecting ------------------------------------------------------------------------------
+
+    async def connect(self, store: JobStore | None = None) -> JobManager:
+        """A manager of one's own on this application's store; the caller closes it."""
+        if store is None:
+            return await connect(
+                self.url,
+                policies=self.policies,
+                clock=self.clock,
+                tenant=self.tenant,
+                migrate=self._migrate,
+            )
+        return await connect(store, policies=self.policies, clock=self.clock, tenant=self.tenant)
+
+    async def manager(self) -> JobManager:
+        """The manager of the running event loop, connected when it is first asked for."""
+        return await self._connections.get()
+
+    async def close(self) -> None:
+        await self._connections.close()
+
+    async def __aenter__(self) -> Self:
+        await self.manager()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.close()
+
+    # --- jobs ------------------------------------------------------------------------------------
+
+    async def submit(self, task: Task[..., Any] | str, *args: Any, **kwargs: Any) -> Job:
+        """Store a call of the task, named by itself or by its registered name, as a job."""
+        (job,) = await self.submit_many([self._task(task).spec(*args, **kwargs)])
+        return job
+
+    async def submit_many(self, specs: Iterable[JobSpec]) -> tuple[Job, ...]:
+        """Store what `task.spec(…)` described, all or nothing, in order."""
+        manager = await self.manager()
+
+        async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
+            return (await manager.submit_many(specs)).jobs
+
+        return await around_submit(self.middleware, store)(list(specs))
+
+    async def get(self, job: Job | str) -> Job:
+        """The job as it is now."""
+        return await (await self.manager()).get(_id(job))
+
+    async def cancel(self, job: Job | str, reason: str | None = None) -> Job:
+        """Ask for the job not to run, or to stop."""
+        cancelled = await (await self.manager()).cancel([_id(job)], reason=reason)
+        return cancelled.jobs[0]
+
+    async def result(self, job: Job | str) -> Any:
+        """What the handler returned, as the type it is annotated with.
+
+        Raises NotEnded while there is no outcome, JobFailed where it is not a result.
+        """
+        return self._result(await self.get(job))
+
+    async def wait(self, job: Job | str, timeout: float | None = None) -> Any:
+        """Wait for the job to end and give its result. Raises TimeoutError: the job is as it was."""
+        manager = await self.manager()
+        job_id = _id(job)
+        end = None if timeout is None else time.monotonic() + timeout
+        while True:
+            seen = await manager.tail()
+            now = await manager.get(job_id)
+            if now.is_terminal:
+                return self._result(now)
+            left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, end - time.monotonic())
+            if left <= 0:
+                raise TimeoutError(
+                    f"job {job_id} has not ended within {timeout} s; it is {now.state} and goes on"
+                )
+            await manager.store.wait(seen, left)
+            await asyncio.sleep(_WAIT_PAUSE_SECONDS)
+
+    def _result(self, job: Job) -> Any:
+        if not job.is_terminal:
+            raise NotEnded(f"job {job.id} is {job.state}: there is no result yet", job_id=job.id)
+        if job.state is not State.COMPLETED:
+            why = "" if job.failure is None else f": {job.failure.message}"
+            raise JobFailed(f"job {job.id} is {job.state}{why}", job)
+        task = self.task_of(job.type)
+        return job.result if task is None else task.arguments.result(job.result)
+
+    def _task(self, task: Task[..., Any] | str) -> Task[..., Any]:
+        if isinstance(task, Task):
+            return task
+        found = self._tasks.get(task)
+        if found is None:
+            raise UnknownTask(f"no task is registered as {task!r}; nothing was stored")
+        return found
+
+
+def _id(job: Job | str) -> str:
+    return job.id if isinstance(job, Job) else job
+
+
+def _isolation(function: Callable[..., Any], given: str | Isolation | None, name: str) -> Isolation:
+    is_async = inspect.iscoroutinefunction(function)
+    if given is None:
+        return Isolation.LOOP if is_async else Isolation.THREAD
+    try:
+        chosen = Isolation(given)
+    except ValueError as error:
+        raise InvalidInput(
+            f"isolation={given!r} of task {name!r}: it is loop, thread or process"
+        ) from error
+    if is_async != (chosen is Isolation.LOOP) and chosen is not Isolation.PROCESS:
+        kind = "an async" if is_async else "a sync"
+        raise InvalidInput(f"task {name!r} is {kind} function; it cannot run in a {chosen}")
+    return chosen

@@ -1,0 +1,71 @@
+"""Calling async code from code without an event loop: one loop, in one thread, for everything."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+from headrace.errors import InvalidInput
+
+T = TypeVar("T")
+
+
+class LoopThread:
+    """An event loop in a daemon thread, started when it is first needed, anew after a fork."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._pid = 0
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Wait for it here, while it runs there."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._running()).result()
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None or self._pid != os.getpid():
+                self._loop = asyncio.new_event_loop()
+                self._pid = os.getpid()
+                threading.Thread(
+                    target=self._loop.run_forever, name="headrace-bridge", daemon=True
+                ).start()
+            return self._loop
+
+
+_loop_thread = LoopThread()
+
+
+class Bridge:
+    """Any object, with its async methods made to be called, and waited for, without an event loop."""
+
+    def __init__(self, target: object, run: Callable[[Any], Any] = _loop_thread.run) -> None:
+        self._target = target
+        self._run = run
+
+    def __getattr__(self, name: str) -> Any:
+        attribute = getattr(self._target, name)
+        if not inspect.iscoroutinefunction(attribute):
+            return attribute
+
+        @functools.wraps(attribute)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            _refuse_on_a_loop(name)
+            return self._run(attribute(*args, **kwargs))
+
+        return call
+
+
+def _refuse_on_a_loop(name: str) -> None:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise InvalidInput(
+        f"{name} was called through the bridge inside an event loop, which it would block: await it instead"
+    )

@@ -1,0 +1,46 @@
+"""The managers of an application: one per event loop, since connections belong to the loop of their making."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable
+
+from headrace.manager import JobManager
+from headrace.stores.base import JobStore
+
+
+class Connections:
+    """Opens a manager on the running loop when it is first asked for.
+
+    A store that is not shared between processes (memory) is one and the same for all loops.
+    """
+
+    def __init__(self, open_manager: Callable[[JobStore | None], Awaitable[JobManager]]) -> None:
+        self._open = open_manager
+        self._managers: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, JobManager] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._opening: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
+            weakref.WeakKeyDictionary()
+        )
+        self._only_store: JobStore | None = None
+
+    async def get(self) -> JobManager:
+        loop = asyncio.get_running_loop()
+        manager = self._managers.get(loop)
+        if manager is None:
+            async with self._opening.setdefault(loop, asyncio.Lock()):
+                manager = self._managers.get(loop)
+                if manager is None:
+                    manager = await self._open(self._only_store)
+                    self._managers[loop] = manager
+                    if not manager.capabilities.shared:
+                        self._only_store = manager.store
+        return manager
+
+    async def close(self) -> None:
+        """Give back the connections of the running loop."""
+        manager = self._managers.pop(asyncio.get_running_loop(), None)
+        if manager is not None and manager.store is not self._only_store:
+            await manager.close()

@@ -1,0 +1,234 @@
+"""A task: a function under a registered name, and how its jobs are to run."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from headrace import codec
+from headrace.app.arguments import Arguments
+from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
+from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
+from headrace.retry import StoredBackoff
+from headrace.spec import JobSpec
+
+if TYPE_CHECKING:
+    from headrace.app.application import Headrace
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+VERSION_MARK = "@"
+"""Between a task's name and its version in a job's type; version 1 has neither."""
+
+Seconds = float | timedelta
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+"""From the payload of one version to that of the next."""
+
+
+class Isolation(enum.StrEnum):
+    """Where a handler runs."""
+
+    LOOP = "loop"
+    """Async functions, on the worker's event loop."""
+    THREAD = "thread"
+    """Sync functions, in a thread each."""
+    PROCESS = "process"
+    """In a child process that can be killed."""
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """How the jobs of a task are submitted and run. What is left out comes from the queue's policy."""
+
+    queue: str = DEFAULT_QUEUE
+    priority: int = Priority.NORMAL
+    max_attempts: int | UnsetType | None = UNSET
+    retry: StoredBackoff | None = None
+    timeout: Seconds | UnsetType | None = UNSET
+    """Execution timeout of one attempt. The queue's own is the most that can be asked for."""
+    lease: Seconds | UnsetType | None = UNSET
+    lifetime: Seconds | UnsetType | None = UNSET
+    tags: Iterable[str] | Mapping[str, Any] = ()
+    unique: bool | str | Iterable[str] = False
+    """Only one at a time: True by all arguments, or by those named."""
+    limit_by: str | None = None
+    """The argument whose value the queue's per-key limits count by."""
+    # of single jobs, rather than of the task
+    id: str | None = None
+    key: str | None = None
+    tenant: str | None = None
+    delay: Seconds | None = None
+    run_at: datetime | None = None
+    after: Iterable[Dependency | Job | str] = ()
+    correlation_id: str | None = None
+    callback_url: str | None = None
+
+
+class Task(Generic[P, R]):
+    """A registered function. Calling it runs it here and now; `submit` makes a job of the call."""
+
+    def __init__(
+        self,
+        app: Headrace,
+        function: Callable[P, R],
+        *,
+        name: str,
+        version: int,
+        isolation: Isolation,
+        options: Options,
+        upcasters: Mapping[int, Upcaster],
+    ) -> None:
+        if VERSION_MARK in name:
+            raise InvalidName(f"{name!r} holds {VERSION_MARK!r}, which marks a task's version")
+        if version < 1:
+            raise InvalidLimit(f"the version of task {name!r} is {version}; it must be 1 or more")
+        self.app = app
+        self.function = function
+        self.name = name
+        self.version = version
+        self.isolation = isolation
+        self.arguments = Arguments(function, name)
+        self.given = options
+        self._upcasters = dict(upcasters)
+        self.__doc__ = function.__doc__
+        self.__name__ = name
+        for argument in _names(options):
+            if argument not in inspect.signature(function).parameters:
+                raise InvalidInput(f"task {name!r} has no argument {argument!r}")
+
+    def __repr__(self) -> str:
+        return f"<task {self.type}>"
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        return self.function(*args, **kwargs)
+
+    @property
+    def type(self) -> str:
+        """The type of the jobs that this code submits."""
+        return type_of(self.name, self.version)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The types this code can run: its own version, and those that upcasters lead up from."""
+        known = [self.version]
+        while (older := known[-1] - 1) in self._upcasters:
+            known.append(older)
+        return tuple(type_of(self.name, version) for version in known)
+
+    def options(self, **changes: Any) -> Task[P, R]:
+        """The same task with other options, for single submissions. Names as in `Options`."""
+        try:
+            given = msgspec.structs.replace(self.given, **changes)
+        except TypeError as error:
+            raise InvalidInput(f"task {self.name!r}: {error}; nothing was stored") from error
+        return Task(
+            self.app,
+            self.function,
+            name=self.name,
+            version=self.version,
+            isolation=self.isolation,
+            options=given,
+            upcasters=self._upcasters,
+        )
+
+    def upcaster(self, *, from_version: int) -> Callable[[Upcaster], Upcaster]:
+        """Register how a payload of that version becomes one of the next."""
+        if not 1 <= from_version < self.version:
+            raise InvalidLimit(
+                f"an upcaster of task {self.name!r} starts from version 1 to {self.version - 1}, "
+                f"not {from_version}"
+            )
+
+        def register(function: Upcaster) -> Upcaster:
+            self._upcasters[from_version] = function
+            return function
+
+        return register
+
+    def spec(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
+        """The job that `submit` would store. Raises InvalidPayload where the arguments do not fit."""
+        payload = self.arguments.bind(args, kwargs)
+        given = self.given
+        return JobSpec(
+            type=self.type,
+            payload=payload,
+            queue=given.queue,
+            tenant=given.tenant,
+            id=given.id,
+            priority=given.priority,
+            run_at=given.run_at,
+            delay_seconds=None if given.delay is None else _seconds(given.delay),
+            tags=given.tags,
+            key=given.key or self._unique_key(payload),
+            limit_key=None if given.limit_by is None else _text(payload.get(given.limit_by)),
+            after=[one.id if isinstance(one, Job) else one for one in given.after],
+            max_attempts=given.max_attempts,
+            lease_seconds=_seconds(given.lease),
+            timeout_seconds=_seconds(given.timeout),
+            lifetime_seconds=_seconds(given.lifetime),
+            backoff=given.retry,
+            correlation_id=given.correlation_id,
+            callback_url=given.callback_url,
+        )
+
+    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+        """Store the call as a job; with `unique`, give the job that stands for it already."""
+        return await self.app.submit(self, *args, **kwargs)
+
+    def load(self, job: Job) -> dict[str, Any]:
+        """The keyword arguments for a run of the job, whatever version it was submitted as."""
+        version = version_of(job.type)
+        if version == self.version:
+            return self.arguments.load(job.payload_json)
+        payload = job.payload
+        if not isinstance(payload, dict):
+            raise InvalidPayload(f"the payload of job {job.id} is not an object")
+        while version < self.version:
+            payload = self._upcasters[version](payload)
+            version += 1
+        return self.arguments.load(codec.encode(payload, limit=codec.PAYLOAD_BYTES_MAX))
+
+    def _unique_key(self, payload: Mapping[str, Any]) -> str | None:
+        if self.given.unique is False:
+            return None
+        named = _unique_names(self.given)
+        chosen = payload if named is None else {name: payload.get(name) for name in named}
+        encoded = msgspec.json.encode(chosen, order="sorted")
+        return f"unique:{hashlib.sha256(encoded).hexdigest()}"
+
+
+def type_of(name: str, version: int) -> str:
+    return name if version == 1 else f"{name}{VERSION_MARK}{version}"
+
+
+def version_of(type_: str) -> int:
+    _, mark, version = type_.partition(VERSION_MARK)
+    return int(version) if mark else 1
+
+
+def _seconds(value: Any) -> Any:
+    return value.total_seconds() if isinstance(value, timedelta) else value
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _unique_names(options: Options) -> tuple[str, ...] | None:
+    """The arguments that make a job unique; None: all."""
+    if isinstance(options.unique, bool):
+        return None
+    return (options.unique,) if isinstance(options.unique, str) else tuple(options.unique)
+
+
+def _names(options: Options) -> tuple[str, ...]:
+    """Arguments that the options speak of."""
+    limited = () if options.limit_by is None else (options.limit_by,)
+    return (*(_unique_names(options) or ()), *limited)

@@ -1,0 +1,157 @@
+"""Inside a child process: run one handler after the other, as the worker says.
+
+The pipe to the worker carries pickled tuples of plain values; it is private to the two processes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import os
+import signal
+import sys
+import threading
+from multiprocessing import parent_process
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from headrace import codec
+from headrace.app.context import Context, enter
+from headrace.app.task import Task
+from headrace.errors import PermanentError, Snooze, TemporaryError
+from headrace.model import Job
+
+_MB = 1 << 20
+
+# What goes to the worker: (kind, …).
+CALL = "call"  # a method of the context, its arguments; the answer comes back as (ok, value)
+DONE = "done"  # the result as JSON, the memory used in bytes
+RAISED = "raised"  # kind of error, message, details, the memory used in bytes
+
+
+def main(pipe: Connection, memory_mb: int | None) -> None:
+    """Serve until the pipe closes. The worker's death is ours, whatever the handler does meanwhile."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the worker to handle
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Thread(target=_follow_parent, name="headrace-parent", daemon=True).start()
+    if memory_mb is not None:
+        _limit_memory(memory_mb)
+    while True:
+        try:
+            module, name, job = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(_attempt(pipe, module, name, job))
+
+
+def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, ...]:
+    try:
+        task = _find(module, name)
+        context: Any = _RemoteContext(pipe, job)
+        enter(context)
+        keywords = task.load(job)
+        if task.arguments.context_name is not None:
+            keywords[task.arguments.context_name] = context
+        result = task.function(**keywords)
+        if inspect.iscoroutine(result):
+            result = asyncio.run(result)
+        return (DONE, codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX), _memory())
+    except Snooze as snooze:
+        return (RAISED, "snooze", str(snooze), (snooze.seconds, snooze.until), _memory())
+    except TemporaryError as error:
+        return (RAISED, "temporary", str(error), error.retry_after, _memory())
+    except PermanentError as error:
+        return (RAISED, "permanent", str(error), error.error_code, _memory())
+    except MemoryError:
+        return (
+            RAISED,
+            "memory",
+            "the handler asked for more memory than it may have",
+            None,
+            _memory(),
+        )
+    except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
+        return (RAISED, "other", str(error), type(error).__name__, _memory())
+
+
+class _RemoteContext:
+    """The handler's context, with every call carried out by the worker."""
+
+    def __init__(self, pipe: Connection, job: Job) -> None:
+        self._pipe = pipe
+        self.job = job
+        self.attempt = job.attempt
+        self.token = job.token
+        self.is_cancelled = False  # a child that must stop is killed
+
+    @property
+    def last_checkpoint(self) -> Any:
+        return self.job.checkpoint
+
+    def snooze(self, seconds: Any = None, *, until: Any = None) -> None:
+        raise Snooze(seconds, until=until)
+
+    def __getattr__(self, name: str) -> Any:
+        member = getattr(Context, name, None)
+        if member is None or name.startswith("_"):
+            raise AttributeError(name)
+        if not callable(member):
+            return self._ask(name, None, None)
+        if inspect.iscoroutinefunction(member) and _is_on_loop():
+
+            async def call_async(*args: Any, **kwargs: Any) -> Any:
+                return self._ask(name, args, kwargs)
+
+            return call_async
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            return self._ask(name, args, kwargs)
+
+        return call
+
+    def _ask(self, name: str, args: Any, kwargs: Any) -> Any:
+        self._pipe.send((CALL, name, args, kwargs))
+        ok, value = self._pipe.recv()
+        if not ok:
+            raise value
+        return value
+
+
+def _is_on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _find(module: str, name: str) -> Task[..., Any]:
+    found: Any = importlib.import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part)
+    assert isinstance(found, Task)
+    return found
+
+
+def _follow_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _limit_memory(megabytes: int) -> None:
+    if sys.platform != "win32":
+        import resource  # noqa: PLC0415 - not on every platform
+
+        resource.setrlimit(resource.RLIMIT_AS, (megabytes * _MB, megabytes * _MB))
+
+
+def _memory() -> int:
+    if sys.platform == "win32":
+        return 0
+    import resource  # noqa: PLC0415 - not on every platform
+
+    used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return used if sys.platform == "darwin" else used * 1024

@@ -1,0 +1,204 @@
+"""Keeping leases: heartbeats and a look-out for cancellations, in a thread with connections of its own.
+
+A handler that blocks the worker's event loop, or holds it up, therefore loses nothing. The keeper only
+speaks up: what happens to an attempt is decided on the worker's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from headrace.app import Headrace
+from headrace.errors import HeadraceError, StoreError
+from headrace.maintenance import Maintenance
+from headrace.manager import JobManager
+from headrace.model import LEASED, Job, Lease, State
+from headrace.stores.base import FIND_LIMIT_MAX, Query
+from headrace.worker.attempt import Why
+from headrace.worker.settings import Settings
+
+logger = logging.getLogger("headrace.worker")
+
+_TICK_SECONDS = (0.02, 1.0)
+_GIVE_UP_SECONDS = 10.0
+"""A handler this long past its timeout that still holds the loop is given up: its lease may lapse."""
+
+Report = Callable[[Lease, Why], None]
+
+
+class _Hold:
+    """A lease that is to be kept. Times are this host's monotonic clock."""
+
+    __slots__ = ("beat_at", "gives_up_at", "lapses_at", "lease", "reported", "since")
+
+    def __init__(self, lease: Lease, timeout_seconds: float | None) -> None:
+        now = time.monotonic()
+        self.lease = lease
+        self.since = now
+        self.reported = False
+        self.beat_at = now + (lease.seconds or 0.0) / 3
+        self.lapses_at = None if lease.seconds is None else now + lease.seconds
+        self.gives_up_at = (
+            None if timeout_seconds is None else now + timeout_seconds + _GIVE_UP_SECONDS
+        )
+
+    def beaten(self, at: float) -> None:
+        if self.lease.seconds is not None:
+            self.beat_at = at + self.lease.seconds / 3
+            self.lapses_at = at + self.lease.seconds
+
+
+class Keeper:
+    """Keeps the leases it is told of until it is told otherwise. `hold` and `drop` from any thread."""
+
+    def __init__(self, app: Headrace, worker: str, settings: Settings, report: Report) -> None:
+        self._app = app
+        self._worker = worker
+        self._settings = settings
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._holds: dict[tuple[str, str], _Hold] = {}
+        self._stopped = threading.Event()
+        self._wake: Callable[[], None] = lambda: None
+        self._thread = threading.Thread(target=self._main, name="headrace-keeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def hold(self, job: Job) -> None:
+        lease = job.lease
+        assert lease is not None
+        if self._settings.lease_seconds is not None:
+            lease = Lease(lease.job_id, lease.token, self._settings.lease_seconds)
+        self._holds[lease.job_id, lease.token] = _Hold(lease, job.timeout_seconds)
+
+    def drop(self, job: Job) -> None:
+        if job.token is not None:
+            self._holds.pop((job.id, job.token), None)
+
+    async def close(self) -> None:
+        self._stopped.set()
+        self._wake()
+        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 10.0)
+
+    # --- in the keeper's own thread --------------------------------------------------------------
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._keep())
+        except Exception:
+            logger.exception("the keeper of worker %s ended: its leases will lapse", self._worker)
+
+    async def _keep(self) -> None:
+        stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def wake() -> None:
+            loop.call_soon_threadsafe(stop.set)
+
+        self._wake = wake
+        if self._stopped.is_set():
+            return
+        manager = await self._app.manager()
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(
+                    self._every(stop, self._tick_seconds, lambda: self._beat(manager))
+                )
+                group.create_task(
+                    self._every(
+                        stop, lambda: self._settings.watch_seconds, lambda: self._watch(manager)
+                    )
+                )
+                if self._settings.maintenance:
+                    group.create_task(Maintenance(manager).run(stop))
+        finally:
+            await self._app.close()
+
+    async def _every(
+        self,
+        stop: asyncio.Event,
+        seconds: Callable[[], float],
+        step: Callable[[], Awaitable[None]],
+    ) -> None:
+        while not stop.is_set():
+            try:
+                await step()
+            except StoreError as error:
+                logger.warning("worker %s cannot reach the store: %s", self._worker, error)
+            try:
+                async with asyncio.timeout(seconds()):
+                    await stop.wait()
+            except TimeoutError:
+                pass
+
+    def _tick_seconds(self) -> float:
+        shortest, longest = _TICK_SECONDS
+        leases = [hold.lease.seconds for hold in self._snapshot() if hold.lease.seconds is not None]
+        return min(longest, max(shortest, min(leases, default=longest) / 6))
+
+    def _snapshot(self) -> Sequence[_Hold]:
+        return list(self._holds.values())
+
+    async def _beat(self, manager: JobManager) -> None:
+        now = time.monotonic()
+        due = []
+        for hold in self._snapshot():
+            if hold.reported or hold.lapses_at is None:
+                continue
+            if hold.lapses_at <= now:
+                self._tell(hold, Why.LOST)
+            elif hold.beat_at <= now and (hold.gives_up_at is None or now < hold.gives_up_at):
+                due.append(hold)
+        if not due:
+            return
+        asked_at = time.monotonic()
+        answer = await manager.heartbeat([hold.lease for hold in due])
+        lost = set(answer.lost)
+        for hold in due:
+            extended = answer.extended.get(hold.lease.job_id)
+            if hold.lease in lost or extended is None:
+                self._tell(hold, Why.LOST)
+                continue
+            hold.beaten(asked_at)
+            if extended.state is State.CANCELLING:
+                self._tell(hold, Why.CANCELLED)
+
+    async def _watch(self, manager: JobManager) -> None:
+        """Ask which of the jobs that have run for a while are still ours: one read, not a write."""
+        now = time.monotonic()
+        old = [
+            hold
+            for hold in self._snapshot()
+            if not hold.reported and now - hold.since >= self._settings.watch_seconds
+        ]
+        if not old:
+            return
+        query = Query(
+            tenant=manager.tenant,
+            assignee=self._worker,
+            states=tuple(LEASED),
+            limit=FIND_LIMIT_MAX,
+        )
+        found = {(job.id, job.token): job for job in await manager.store.find(query)}
+        if len(found) >= FIND_LIMIT_MAX:
+            return  # the heartbeats will tell
+        for hold in old:
+            job = found.get((hold.lease.job_id, hold.lease.token))
+            if job is None:
+                self._tell(hold, Why.LOST)
+            elif job.state is State.CANCELLING:
+                self._tell(hold, Why.CANCELLED)
+
+    def _tell(self, hold: _Hold, why: Why) -> None:
+        if (hold.lease.job_id, hold.lease.token) not in self._holds:
+            return  # settled meanwhile
+        hold.reported = True
+        try:
+            self._loop.call_soon_threadsafe(self._report, hold.lease, why)
+        except RuntimeError as error:
+            raise HeadraceError("the worker's event loop has ended") from error

@@ -1,0 +1,126 @@
+"""Claiming: enough jobs for the free slots, in batches, and no busy polling when there are none."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from headrace.errors import StoreClosed, StoreError
+from headrace.manager import JobManager
+from headrace.model import Job
+from headrace.worker.settings import Settings
+
+logger = logging.getLogger("headrace.worker")
+
+_LINGER_SECONDS = 0.002
+"""After a slot is freed, others follow: one claim for all of them."""
+_AHEAD_SECONDS = 0.02
+"""Jobs are claimed before a slot is free if they will start within this time at the present rate."""
+_RATE_SECONDS = 0.05
+"""The present rate is measured over this."""
+_HINT_PAUSE_SECONDS = (0.005, 0.1)
+"""After a hint that led to nothing for us: somebody else's jobs."""
+_RETRY_SECONDS = (0.1, 5.0)
+
+
+class Supply:
+    """Claims for one worker. `free` says how many handlers could start now, `take` is given the jobs."""
+
+    def __init__(
+        self,
+        manager: JobManager,
+        *,
+        worker: str,
+        types: Sequence[str],
+        settings: Settings,
+        free: Callable[[], int],
+        take: Callable[[Sequence[Job]], None],
+    ) -> None:
+        self._manager = manager
+        self._worker = worker
+        self._types = types
+        self._settings = settings
+        self._free = free
+        self._take = take
+        self._freed = asyncio.Event()
+        self._finished = 0
+        self._rate = 0.0
+        self._rate_since = time.monotonic()
+
+    def freed(self) -> None:
+        """A handler has ended."""
+        self._finished += 1
+        self._freed.set()
+
+    async def claim(self, limit: int) -> Sequence[Job]:
+        jobs = await self._manager.claim(
+            self._worker,
+            queues=self._settings.queues,
+            types=self._types,
+            tags=self._settings.tags,
+            limit=limit,
+            lease_seconds=self._settings.lease_seconds,
+        )
+        if jobs:
+            self._take(jobs)
+        return jobs
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        pause, longest = _RETRY_SECONDS
+        while True:
+            try:
+                await self._work()
+            except StoreClosed:
+                raise
+            except StoreError as error:
+                logger.warning("no jobs can be claimed, asking again in %.1f s: %s", pause, error)
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, longest)
+            else:
+                pause = _RETRY_SECONDS[0]
+
+    async def _work(self) -> None:
+        """Claim as long as there are jobs, then wait for a sign of new ones."""
+        while True:
+            limit = await self._room()
+            if len(await self.claim(limit)) < limit:
+                break
+        hint_pause, longest = _HINT_PAUSE_SECONDS
+        while True:
+            limit = await self._room()
+            # The end of the log, taken before we look: what comes after it wakes us.
+            seen = await self._manager.tail()
+            if await self.claim(limit):
+                return
+            asked = time.monotonic()
+            await self._manager.store.wait(seen, self._settings.poll_seconds)
+            if time.monotonic() - asked < self._settings.poll_seconds / 2:
+                await asyncio.sleep(hint_pause)
+                hint_pause = min(2 * hint_pause, longest)
+            else:
+                hint_pause = _HINT_PAUSE_SECONDS[0]
+
+    async def _room(self) -> int:
+        """How many jobs to claim now: waits until there is room for a batch worth a round trip."""
+        while True:
+            self._freed.clear()
+            room = min(self._free() + self._ahead(), self._settings.batch)
+            enough = min(self._settings.batch, self._settings.concurrency) // 2
+            if 0 < room < enough:
+                await asyncio.sleep(_LINGER_SECONDS)
+                room = min(self._free() + self._ahead(), self._settings.batch)
+            if room > 0:
+                return room
+            await self._freed.wait()
+
+    def _ahead(self) -> int:
+        now = time.monotonic()
+        passed = now - self._rate_since
+        if passed >= _RATE_SECONDS:
+            self._rate = self._finished / passed
+            self._finished = 0
+            self._rate_since = now
+        return int(self._rate * _AHEAD_SECONDS)

@@ -1,0 +1,95 @@
+"""Sync handlers in threads, each of which can be told to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import ctypes
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from headrace.app.bridge import Bridge
+from headrace.app.context import Context, enter
+from headrace.app.task import Task
+from headrace.worker.execution import arguments
+
+
+class Interrupted(BaseException):
+    """Raised inside a sync handler that must stop. Not an Exception: handlers must not swallow it."""
+
+
+class Threads:
+    """Runs sync handlers, at most `count` at once.
+
+    A handler that is told to stop sees `is_cancelled` and has Interrupted raised in it, as soon as it
+    executes Python code again: a single long call into C (a sleep, a query) is not cut short.
+    """
+
+    def __init__(self, count: int, stop_seconds: float) -> None:
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix="headrace-handler")
+        self._stop_seconds = stop_seconds
+
+    async def __call__(self, task: Task[..., Any], context: Context) -> Any:
+        loop = asyncio.get_running_loop()
+        call = _Call(task, context, loop)
+        inherited = contextvars.copy_context()
+        future = loop.run_in_executor(self._pool, inherited.run, call)
+        try:
+            return await asyncio.shield(future)
+        except asyncio.CancelledError:
+            if not future.done():
+                call.interrupt()
+                await asyncio.wait([future], timeout=self._stop_seconds)
+            if future.done() and not future.cancelled():
+                with contextlib.suppress(Interrupted):
+                    # It ended by itself after all: with a result, or with an error of its own.
+                    return future.result()
+            raise
+
+    def close(self) -> None:
+        """Do not wait: a handler that would not stop must not keep the worker."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+class _Call:
+    """One handler in one thread."""
+
+    def __init__(
+        self, task: Task[..., Any], context: Context, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self._task = task
+        self._context = context
+        self._bridged = Bridge(
+            context, run=lambda work: asyncio.run_coroutine_threadsafe(work, loop).result()
+        )
+        self._lock = threading.Lock()
+        self._thread: int | None = None
+        self._stopped = False
+
+    def __call__(self) -> Any:
+        with self._lock:
+            if self._stopped:
+                raise Interrupted
+            self._thread = threading.get_ident()
+        try:
+            enter(self._bridged)
+            return self._task.function(**arguments(self._task, self._context, self._bridged))
+        finally:
+            with self._lock:
+                # What was raised too late must not strike the thread's next call.
+                _raise_in(self._thread, None)
+                self._thread = None
+
+    def interrupt(self) -> None:
+        with self._lock:
+            self._stopped = True
+            if self._thread is not None:
+                _raise_in(self._thread, Interrupted)
+
+
+def _raise_in(thread: int | None, error: type[BaseException] | None) -> None:
+    """Let the thread raise the error at its next step; None takes back what it has not raised yet."""
+    raised = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread or 0), raised)

@@ -1,0 +1,241 @@
+"""The worker: claims jobs, runs their handlers, keeps their leases, records how they ended."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from headrace.app import Headrace
+from headrace.errors import UnknownTask
+from headrace.manager import JobManager, Outcome
+from headrace.model import Job, Lease
+from headrace.worker.attempt import Attempt, Why
+from headrace.worker.children import Children, is_isolable
+from headrace.worker.execution import Execution
+from headrace.worker.keeper import Keeper
+from headrace.worker.settings import Settings, worker_name
+from headrace.worker.settling import Settler
+from headrace.worker.supply import Supply
+from headrace.worker.threads import Threads
+
+logger = logging.getLogger("headrace.worker")
+
+_STOP_SLACK_SECONDS = 0.5
+"""Threads and children have waited `stop_seconds` themselves by then."""
+
+
+class Worker:
+    """Runs the jobs of one application in this process, on the running event loop.
+
+    `run` goes on until `stop`; a stopping worker claims no more, lets handlers finish within the grace
+    period and gives the rest back at no cost to their budget. Killed, its leases lapse and others go on.
+    """
+
+    def __init__(
+        self, app: Headrace, settings: Settings | None = None, *, name: str | None = None
+    ) -> None:
+        self.app = app
+        self.settings = settings or Settings()
+        self.name = name or worker_name()
+        self._types = tuple(type_ for task in app.tasks.values() for type_ in task.types)
+        if not self._types:
+            raise UnknownTask("the application has no tasks: there is nothing to run")
+        self._running: dict[tuple[str, str], Attempt] = {}
+        self._claimed: deque[Attempt] = deque()
+        self._left_behind: set[Attempt] = set()
+        self._stop = asyncio.Event()
+        self._stop_now = asyncio.Event()
+        self._ended = asyncio.Event()
+
+    def stop(self, *, now: bool = False) -> None:
+        """Stop claiming and come to an end; `now`: without waiting for handlers."""
+        self._stop.set()
+        if now:
+            self._stop_now.set()
+
+    async def run(self) -> None:
+        """Work until `stop`."""
+        await self._set_up()
+        self._keeper.start()
+        logger.info(
+            "worker %s runs %d task types", self.name, len(self._types), extra={"worker": self.name}
+        )
+        supply = asyncio.create_task(self._supply.run())
+        settle = asyncio.create_task(self._settler.run())
+        stopping = asyncio.create_task(self._stop.wait())
+        try:
+            await asyncio.wait({supply, settle, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            for task in (supply, settle):
+                if task.done():
+                    task.result()  # raises what ended it
+            supply.cancel()
+            await asyncio.wait({supply})
+            await self._wind_down()
+        finally:
+            stopping.cancel()
+            supply.cancel()
+            settle.cancel()
+            await self._keeper.close()
+            self._threads.close()
+            await self._children.close()
+
+    async def drain(self, *, jobs: int | None = None) -> int:
+        """Run what is due now, and what becomes due thereby, until there is no more; how many ran.
+
+        No heartbeats, no maintenance: for tests, and for scripts that end.
+        """
+        await self._set_up()
+        settle = asyncio.create_task(self._settler.run())
+        count = 0
+        try:
+            while jobs is None or count < jobs:
+                room = min(self.settings.batch, self.settings.concurrency)
+                limit = room if jobs is None else min(room, jobs - count)
+                claimed = await self._supply.claim(limit)
+                if not claimed:
+                    break
+                count += len(claimed)
+                while self._running or self._claimed:
+                    self._ended.clear()
+                    await self._ended.wait()
+                await self._settler.flushed()
+            return count
+        finally:
+            settle.cancel()
+            self._threads.close()
+            await self._children.close()
+
+    async def _set_up(self) -> None:
+        self._manager: JobManager = await self.app.manager()
+        settings = self.settings
+        self._threads = Threads(settings.concurrency, settings.stop_seconds)
+        self._children = Children(settings)
+        self._execution = Execution(
+            threads=self._threads, children=self._children, middleware=self.app.middleware
+        )
+        self._keeper = Keeper(self.app, self.name, settings, self._reported)
+        self._settler = Settler(self._manager, batch=settings.batch, on_settled=self._settled)
+        self._supply = Supply(
+            self._manager,
+            worker=self.name,
+            types=self._types,
+            settings=settings,
+            free=lambda: settings.concurrency - len(self._running) - len(self._claimed),
+            take=self._take,
+        )
+
+    # --- the way of a job ------------------------------------------------------------------------
+
+    def _take(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            task = self.app.task_of(job.type)
+            assert task is not None, "only known types are claimed"
+            self._keeper.hold(job)
+            execute = self._execution.of(task, isolated=self._is_suspect(job, task))
+            self._claimed.append(Attempt(job, task, self._manager, execute))
+        self._start()
+
+    def _is_suspect(self, job: Job, task: Any) -> bool:
+        return self.settings.isolate_suspects and job.losses > 0 and is_isolable(task)
+
+    def _start(self) -> None:
+        while self._claimed and len(self._running) < self.settings.concurrency:
+            attempt = self._claimed.popleft()
+            self._running[_key(attempt.job)] = attempt
+            attempt.start(self._finished, self._stopping)
+
+    def _finished(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        if attempt in self._left_behind:
+            self._left_behind.discard(attempt)
+            return
+        self._close_attempt(attempt, outcome)
+
+    def _close_attempt(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        self._running.pop(_key(attempt.job), None)
+        if outcome is None:
+            self._keeper.drop(attempt.job)
+        else:
+            self._settler.put(attempt, outcome)
+        self._start()
+        self._supply.freed()
+        self._ended.set()
+
+    def _settled(self, attempt: Attempt) -> None:
+        self._keeper.drop(attempt.job)
+
+    def _reported(self, lease: Lease, why: Why) -> None:
+        """The keeper says that the attempt must stop."""
+        attempt = self._running.get((lease.job_id, lease.token))
+        if attempt is not None:
+            attempt.stop(why)
+            return
+        for waiting in [
+            one for one in self._claimed if _key(one.job) == (lease.job_id, lease.token)
+        ]:
+            self._claimed.remove(waiting)
+            waiting.why = why
+            self._close_attempt(waiting, waiting.give_up())
+
+    def _stopping(self, attempt: Attempt) -> None:
+        """A handler was told to stop. One that does not is left behind: it must not keep its slot."""
+        assert attempt.why is not None
+        logger.info(
+            "job %s is told to stop: %s",
+            attempt.job.id,
+            attempt.why.value,
+            extra={
+                "job_id": attempt.job.id,
+                "attempt": attempt.job.attempt,
+                "why": attempt.why.value,
+            },
+        )
+        asyncio.get_running_loop().call_later(
+            self.settings.stop_seconds + _STOP_SLACK_SECONDS, self._leave_behind, attempt
+        )
+
+    def _leave_behind(self, attempt: Attempt) -> None:
+        if self._running.get(_key(attempt.job)) is attempt:
+            logger.warning("the handler of job %s did not stop; it is left behind", attempt.job.id)
+            self._left_behind.add(attempt)
+            self._close_attempt(attempt, attempt.give_up())
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    async def _wind_down(self) -> None:
+        """What has not started is given back at once; what runs may finish within the grace period."""
+        while self._claimed:
+            attempt = self._claimed.popleft()
+            attempt.why = Why.SHUTDOWN
+            self._close_attempt(attempt, attempt.give_up())
+        if self._running:
+            logger.info("worker %s waits for %d handlers", self.name, len(self._running))
+        await self._until_idle(self.settings.grace_seconds)
+        for attempt in list(self._running.values()):
+            attempt.stop(Why.SHUTDOWN)
+        await self._until_idle(self.settings.stop_seconds)
+        for attempt in list(self._running.values()):
+            self._leave_behind(attempt)
+        if not self._stop_now.is_set():
+            await self._settler.flushed()
+
+    async def _until_idle(self, seconds: float) -> None:
+        now = asyncio.create_task(self._stop_now.wait())
+        try:
+            async with asyncio.timeout(seconds):
+                while self._running and not self._stop_now.is_set():
+                    self._ended.clear()
+                    ended = asyncio.create_task(self._ended.wait())
+                    await asyncio.wait({ended, now}, return_when=asyncio.FIRST_COMPLETED)
+                    ended.cancel()
+        except TimeoutError:
+            pass
+        finally:
+            now.cancel()
+
+
+def _key(job: Job) -> tuple[str, str]:
+    assert job.token is not None
+    return (job.id, job.token)
