@@ -5,35 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from hypothesis.stateful import rule
 
 from headrace.errors import PermanentError
 from headrace.manager import Completed, Failed, Released
-from headrace.model import Category, Dependency, DependencyKind, Failure, Job, Lease, State
-from headrace.policy import CancelMode, Policies, Policy
-from headrace.retry import Exponential
+from headrace.model import Category, Dependency, DependencyKind, Failure, Lease, State
+from headrace.policy import CancelMode
 from headrace.spec import JobSpec
-from tests.agreement.pair import Pair
+from tests.agreement.frame import names, queue_filters, queues, tags, tenants, workers
+from tests.agreement.store_verbs import StoreVerbs
 
-POLICIES = Policies(
-    default=Policy(
-        lease_seconds=30.0,
-        max_attempts=3,
-        lifetime_seconds=2000.0,
-        key_window_seconds=500.0,
-        backoff=Exponential(initial=10.0, cap=100.0),
-        keep_completed_seconds=300.0,
-        keep_other_seconds=600.0,
-    ),
-    queues={"kept": Policy(key_released_when_terminal=False, lease_seconds=None, fenced=False)},
-)
-
-NAMES = [f"j{n}" for n in range(12)]
-names = st.sampled_from(NAMES)
-tags = st.lists(st.sampled_from(["x", "y", "z"]), unique=True, max_size=2)
-queues = st.sampled_from(["default", "kept", "other"])
-tenants = st.sampled_from([None, None, "acme"])
-workers = st.sampled_from(["w1", "w2"])
 dependencies = st.lists(
     st.builds(Dependency, names, st.sampled_from(DependencyKind)),
     max_size=3,
@@ -50,36 +31,13 @@ specs = st.builds(
     delay_seconds=st.sampled_from([None, None, 0, 40]),
     tags=tags,
     key=st.sampled_from([None, None, "k1", "k2"]),
+    limit_key=st.sampled_from([None, None, "l1", "l2"]),
     after=dependencies,
 )
 
 
-class Agreement(RuleBasedStateMachine):
-    """Subclassed by the test with the url of an empty store."""
-
-    url: str
-
-    @initialize(seed=st.integers(0, 2**16))
-    def begin(self, seed: int) -> None:
-        self.tokens: dict[str, list[str]] = {}
-        self.pair = Pair(self.fresh_url(), POLICIES, seed=seed)
-
-    def fresh_url(self) -> str:
-        raise NotImplementedError
-
-    def teardown(self) -> None:
-        if hasattr(self, "pair"):
-            self.pair.close()
-
-    def token(self, job_id: str, age: int) -> str:
-        """The newest token seen for the job, or an older one, or one that never was."""
-        seen = self.tokens.get(job_id, [])
-        return seen[-1 - age] if age < len(seen) else "0.none"
-
-    def scoped(self, tenant: str | None, verb: str, *args: Any, **kwargs: Any) -> Any:
-        return self.pair.both(
-            lambda m: getattr(m if tenant is None else m.scoped(tenant), verb)(*args, **kwargs)
-        )
+class Agreement(StoreVerbs):
+    """All rules: here what a manager does, beneath it what its store can do besides."""
 
     @rule(spec=specs)
     def submit(self, spec: JobSpec) -> None:
@@ -92,7 +50,7 @@ class Agreement(RuleBasedStateMachine):
     @rule(
         worker=workers,
         tenant=tenants,
-        asked=st.one_of(st.none(), st.lists(queues, unique=True, max_size=2)),
+        asked=queue_filters,
         types=st.sampled_from([None, None, ["t1"]]),
         wanted=tags,
         limit=st.integers(1, 4),
@@ -109,10 +67,7 @@ class Agreement(RuleBasedStateMachine):
         answer = self.scoped(
             tenant, "claim", worker, queues=asked, types=types, tags=wanted, limit=limit
         )
-        for job in answer:
-            assert isinstance(job, Job)
-            assert job.token is not None
-            self.tokens.setdefault(job.id, []).append(job.token)
+        self.remember(answer)
 
     @rule(name=names, age=st.integers(0, 1), tenant=tenants)
     def complete(self, name: str, age: int, tenant: str | None) -> None:

@@ -21,9 +21,12 @@ from headrace.errors import HeadraceError
 from headrace.manager import JobManager
 from headrace.model import Event, Job
 from headrace.policy import Policies
-from headrace.stores.base import EventQuery, Query
+from headrace.stores.base import GATE, ClaimRequest, EventQuery, Query
 
 Call = Callable[[JobManager], Awaitable[Any]]
+
+KINDS = [GATE, "schedule"]
+"""Of records."""
 
 
 class Pair:
@@ -33,7 +36,7 @@ class Pair:
         self.clock = ManualClock()
         self._runner = asyncio.Runner()
         self._serial = 0
-        self._step = 0
+        self.step = 0
         self.reference, self.subject = (
             self._runner.run(
                 connect(where, policies=policies, clock=self.clock, dice=random.Random(seed))
@@ -48,19 +51,23 @@ class Pair:
 
     def both(self, call: Call) -> Any:
         """The common answer of the call on both; afterwards both hold the same."""
-        self._step += 1
+        self.step += 1
         wanted = self._answer(self.reference, call)
         answer = self._answer(self.subject, call)
         assert plain(answer) == plain(wanted)
         self._compare()
         return wanted
 
+    def look(self, call: Call) -> Any:
+        """What the reference alone says, to build the next step from."""
+        return self._runner.run(_as_coroutine(call(self.reference)))
+
     def _answer(self, manager: JobManager, call: Call) -> Any:
-        self._serial = self._step * 1000
+        self._serial = self.step * 1000
         with (
             mock.patch("headrace.spec.new_id", self._new_id),
             mock.patch("headrace.manager.retention.new_id", self._new_id),
-            mock.patch("headrace.manager.leases.secrets.token_hex", return_value=f"n{self._step}"),
+            mock.patch("headrace.manager.leases.secrets.token_hex", return_value=f"n{self.step}"),
         ):
             try:
                 return self._runner.run(_as_coroutine(call(manager)))
@@ -87,6 +94,8 @@ async def whole(manager: JobManager) -> dict[str, Any]:
     store, now = manager.store, manager.clock.now()
     jobs = await store.find(Query(limit=10_000))
     ids = [job.id for job in jobs]
+    queues = sorted({job.queue for job in jobs})
+    everything = ClaimRequest(worker="w", now=now, limit=3, nonce="n")
     return {
         "jobs": [plain(job) for job in jobs],
         "tallies": plain(list(await store.count(now))),
@@ -96,6 +105,10 @@ async def whole(manager: JobManager) -> dict[str, Any]:
         "lapsed": [job.id for job in await store.lapsed(now, 1000)],
         "outlived": [job.id for job in await store.outlived(now, 1000)],
         "pauses": plain(list(await store.pauses())),
+        "records": [plain(list(await store.records(kind))) for kind in KINDS],
+        "heads": sorted(plain(list(await store.heads(everything))), key=str),
+        "held": sorted(plain(list(await store.held(now, queues))), key=str),
+        "backlog": plain(await store.backlog()),
         "events": [plain(event) for event in await store.events(EventQuery(limit=10_000))],
     }
 

@@ -1,0 +1,67 @@
+"""What every rule of the machine stands on: the pair, the tokens seen, and few values that meet often."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize
+
+from headrace.model import Job
+from headrace.policy import Policies, Policy
+from headrace.retry import Exponential
+from tests.agreement.pair import Pair
+
+POLICIES = Policies(
+    default=Policy(
+        lease_seconds=30.0,
+        max_attempts=3,
+        lifetime_seconds=2000.0,
+        key_window_seconds=500.0,
+        backoff=Exponential(initial=10.0, cap=100.0),
+        keep_completed_seconds=300.0,
+        keep_other_seconds=600.0,
+    ),
+    queues={"kept": Policy(key_released_when_terminal=False, lease_seconds=None, fenced=False)},
+)
+
+NAMES = [f"j{n}" for n in range(12)]
+names = st.sampled_from(NAMES)
+tags = st.lists(st.sampled_from(["x", "y", "z"]), unique=True, max_size=2)
+queues = st.sampled_from(["default", "kept", "other"])
+queue_filters = st.one_of(st.none(), st.lists(queues, unique=True, max_size=2))
+tenants = st.sampled_from([None, None, "acme"])
+workers = st.sampled_from(["w1", "w2"])
+
+
+class Frame(RuleBasedStateMachine):
+    """Subclassed by the test with the url of an empty store."""
+
+    @initialize(seed=st.integers(0, 2**16))
+    def begin(self, seed: int) -> None:
+        self.tokens: dict[str, list[str]] = {}
+        self.pair = Pair(self.fresh_url(), POLICIES, seed=seed)
+
+    def fresh_url(self) -> str:
+        raise NotImplementedError
+
+    def teardown(self) -> None:
+        if hasattr(self, "pair"):
+            self.pair.close()
+
+    def token(self, job_id: str, age: int) -> str:
+        """The newest token seen for the job, or an older one, or one that never was."""
+        seen = self.tokens.get(job_id, [])
+        return seen[-1 - age] if age < len(seen) else "0.none"
+
+    def remember(self, claimed: Iterable[Job]) -> None:
+        """Keep the tokens of jobs that were just claimed."""
+        for job in claimed:
+            assert job.token is not None
+            self.tokens.setdefault(job.id, []).append(job.token)
+
+    def scoped(self, tenant: str | None, verb: str, *args: Any, **kwargs: Any) -> Any:
+        return self.pair.both(
+            lambda m: getattr(m if tenant is None else m.scoped(tenant), verb)(*args, **kwargs)
+        )

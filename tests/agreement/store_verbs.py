@@ -1,0 +1,173 @@
+"""Rules for the verbs of the store itself that the manager does not pass through as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+from msgspec.structs import replace
+
+from headrace.manager import JobManager
+from headrace.stores.base import (
+    GATE,
+    ClaimRequest,
+    Fence,
+    Head,
+    JobStore,
+    Note,
+    Query,
+    Record,
+    Rewrite,
+    Share,
+)
+from tests.agreement.frame import Frame, names, queue_filters, queues, tags, tenants, workers
+from tests.agreement.pair import KINDS
+
+bodies = st.sampled_from([b"1", b'{ "a": "\xc3\xa9" }', b"[]"])
+some_bytes = st.one_of(st.none(), bodies)
+drifts = st.sampled_from([0, 0, 0, -1, 1])
+"""How far from the stored version a writer's own is: mostly not at all."""
+wishes = st.fixed_dictionaries(
+    {
+        "worker": workers,
+        "tenant": tenants,
+        "queues": queue_filters,
+        "types": st.sampled_from([None, None, ["t1"]]),
+        "tags": tags,
+        "limit": st.integers(1, 5),
+        "lease_seconds": st.sampled_from([None, 5.0]),
+    }
+)
+
+
+class StoreVerbs(Frame):
+    """Records, gates, claims by shares, log lines and rewrites, given to both stores as they are."""
+
+    def stores(self, call: Callable[[JobStore], Awaitable[Any]]) -> Any:
+        """The common answer of both stores."""
+        return self.pair.both(lambda manager: call(manager.store))
+
+    def record(self, kind: str, name: str, drift: int = 0) -> Record:
+        """As the reference holds it, or as somebody else may have read it."""
+        found = self.pair.look(lambda m: m.store.records(kind, [name]))
+        record = found[0] if found else Record(kind=kind, name=name)
+        return replace(record, version=max(0, record.version + drift))
+
+    def request(self, wish: dict[str, Any]) -> ClaimRequest:
+        return ClaimRequest(now=self.pair.clock.now(), nonce=f"s{self.pair.step}", **wish)
+
+    @rule(kind=st.sampled_from(KINDS), name=queues, drift=drifts, body=bodies)
+    def put_record(self, kind: str, name: str, drift: int, body: bytes) -> None:
+        record = replace(self.record(kind, name, drift), body_json=body)
+        self.stores(lambda store: store.put_record(record))
+
+    @rule(kind=st.sampled_from(KINDS), name=queues, drift=drifts)
+    def delete_record(self, kind: str, name: str, drift: int) -> None:
+        record = self.record(kind, name, drift)
+        self.stores(lambda store: store.delete_record(record))
+
+    @rule(
+        kind=st.sampled_from(KINDS),
+        some=st.one_of(st.none(), st.lists(st.sampled_from(["kept", "other", "nobody"]))),
+    )
+    def read_records(self, kind: str, some: list[str] | None) -> None:
+        self.stores(lambda store: store.records(kind, some))
+
+    @rule(wish=wishes)
+    def heads(self, wish: dict[str, Any]) -> None:
+        request = self.request(wish)
+        self.pair.both(lambda manager: _sorted_heads(manager, request))
+
+    @rule(
+        wish=wishes,
+        seen=wishes,
+        sizes=st.lists(st.integers(0, 3), max_size=5),
+        turned=st.booleans(),
+        gates=st.lists(st.tuples(queues, drifts, bodies), max_size=2, unique_by=lambda g: g[0]),
+    )
+    def claim_shares(
+        self,
+        wish: dict[str, Any],
+        seen: dict[str, Any],
+        sizes: list[int],
+        turned: bool,
+        gates: list[tuple[str, int, bytes]],
+    ) -> None:
+        """Shares of lanes that are there, but maybe not for this request, with good and bad gates."""
+        request = self.request(wish)
+        heads = self.pair.look(lambda m: _sorted_heads(m, self.request(seen)))
+        shares = [_share(head, jobs) for head, jobs in zip(heads, sizes, strict=False)]
+        given = [
+            replace(self.record(GATE, queue, drift), body_json=body) for queue, drift, body in gates
+        ]
+        ordered = shares[::-1] if turned else shares
+        answer = self.stores(lambda store: store.claim_shares(request, ordered, given))
+        self.remember(answer or ())
+
+    @rule(wish=wishes)
+    def claim_all_shares(self, wish: dict[str, Any]) -> None:
+        """What a fair claim does: look, read every gate, and take all there is."""
+        request = self.request(wish)
+        heads = self.pair.look(lambda m: _sorted_heads(m, request))
+        gates = self.pair.look(lambda m: m.store.records(GATE))
+        shares = [_share(head, head.jobs) for head in heads]
+        self.remember(self.stores(lambda store: store.claim_shares(request, shares, gates)))
+
+    @rule(some=st.lists(queues, max_size=3), queue=st.one_of(st.none(), queues), tenant=tenants)
+    def measure(self, some: list[str], queue: str | None, tenant: str | None) -> None:
+        now = self.pair.clock.now()
+
+        async def held(manager: JobManager) -> list[Any]:
+            return sorted(await manager.store.held(now, some), key=repr)
+
+        self.pair.both(held)
+        self.stores(lambda store: store.backlog(tenant=tenant, queue=queue))
+
+    @rule(name=names, age=st.integers(0, 1), lines=bodies, progress=st.sampled_from([None, 0.5]))
+    def log_lines(self, name: str, age: int, lines: bytes, progress: float | None) -> None:
+        fence = Fence(name, self.token(name, age))
+        note = Note(log_json=lines, progress=progress)
+        self.stores(lambda store: store.annotate(fence, note, self.pair.clock.now()))
+
+    @rule(
+        some=st.lists(names, max_size=4),
+        drift=drifts,
+        payload=some_bytes,
+        result=some_bytes,
+        notes=some_bytes,
+        message=st.sampled_from([None, "sealed"]),
+    )
+    def rewrite(
+        self,
+        some: list[str],
+        drift: int,
+        payload: bytes | None,
+        result: bytes | None,
+        notes: bytes | None,
+        message: str | None,
+    ) -> None:
+        stored = {job.id: job for job in self.pair.look(lambda m: m.store.find(Query()))}
+        rewrites = [
+            Rewrite(
+                job_id=name,
+                version=(stored[name].version if name in stored else 1) + drift,
+                payload_json=payload,
+                result_json=result if name in stored and stored[name].result_json else None,
+                checkpoint_json=notes,
+                log_json=notes,
+                failure_message=message,
+            )
+            for name in some
+        ]
+        self.stores(lambda store: store.rewrite(rewrites))
+
+
+def _share(head: Head, jobs: int) -> Share:
+    lane = {name: getattr(head, name) for name in Share.__struct_fields__}
+    return Share(**(lane | {"jobs": jobs}))
+
+
+async def _sorted_heads(manager: JobManager, request: ClaimRequest) -> list[Head]:
+    return sorted(await manager.store.heads(request), key=repr)
