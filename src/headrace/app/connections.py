@@ -1,4 +1,4 @@
-"""The managers of an application: one per event loop, since connections belong to the loop of their making."""
+"""The managers of an application: one per event loop, since connections belong to the loop they came from."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from headrace.cli.single import explain, show
 from headrace.cli.stats import stats
 from headrace.cli.store import migrate, version
 from headrace.cli.submit import submit
+from headrace.cli.worker import worker
 from headrace.errors import HeadraceError
 
 EXAMPLES = (
@@ -62,6 +63,7 @@ def headrace(ctx: click.Context) -> None:
 
 for _command in (
     submit,
+    worker,
     show,
     list_jobs,
     stats,

@@ -1,0 +1,129 @@
+"""`headrace worker`: run the jobs of an application."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from headrace.cli.exits import Exit
+from headrace.cli.session import current_settings
+from headrace.cli.settings import DEFAULT_URL, command
+from headrace.cli.values import SECONDS
+
+_LEVELS = ("debug", "info", "warning", "error")
+
+
+@command(
+    "worker",
+    examples=(
+        "headrace worker jobs:app",
+        "headrace worker jobs:app --queues mail,reports --concurrency 50 --processes 2",
+    ),
+)
+@click.argument("place", metavar="MODULE:APP")
+@click.option("--queues", metavar="A,B", help="Only these queues.  [default: all]")
+@click.option("--tag", "tags", multiple=True, metavar="TAG", help="Only jobs with every such tag.")
+@click.option(
+    "--concurrency", type=click.IntRange(1), default=50, show_default=True, help="Handlers at once."
+)
+@click.option(
+    "--processes", type=click.IntRange(1), default=1, show_default=True, help="Worker processes."
+)
+@click.option(
+    "--grace",
+    type=SECONDS,
+    default="30s",
+    show_default=True,
+    help="How long handlers may finish after SIGTERM.",
+)
+@click.option(
+    "--poll",
+    type=SECONDS,
+    default="1s",
+    show_default=True,
+    help="How often an idle worker asks, hints apart.",
+)
+@click.option(
+    "--children",
+    type=click.IntRange(1),
+    default=4,
+    show_default=True,
+    help="Child processes for isolated handlers.",
+)
+@click.option("--child-memory-mb", type=click.IntRange(16), help="Memory limit of a child process.")
+@click.option(
+    "--no-maintenance", is_flag=True, help="Leave leases, schedules and retention to others."
+)
+@click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
+@click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
+def worker(
+    *,
+    place: str,
+    queues: str | None,
+    tags: tuple[str, ...],
+    concurrency: int,
+    processes: int,
+    grace: float,
+    poll: float,
+    children: int,
+    child_memory_mb: int | None,
+    no_maintenance: bool,
+    log_level: str,
+    log_json: bool,
+) -> Exit:
+    """Run the jobs of the application MODULE:APP, until SIGTERM or Ctrl-C.
+
+    The first signal lets handlers finish within the grace period and gives the rest back; a second ends
+    at once. The store is the application's own unless --url names another.
+    """
+    from headrace.worker import Settings
+    from headrace.worker.loading import load_app
+    from headrace.worker.logs import configure
+    from headrace.worker.serving import serve
+    from headrace.worker.supervisor import Supervisor
+
+    configure(as_json=log_json, level=log_level)
+    app = load_app(place)
+    settings = current_settings()
+    if settings.url != DEFAULT_URL:
+        app.url = settings.url
+    if settings.tenant is not None:
+        app.tenant = settings.tenant
+    if processes > 1:
+        return Exit(min(1, Supervisor(_single(click.get_current_context()), processes).run()))
+    return Exit(
+        serve(
+            app,
+            Settings(
+                queues=None if queues is None else [one.strip() for one in queues.split(",")],
+                tags=tags,
+                concurrency=concurrency,
+                grace_seconds=grace,
+                poll_seconds=poll,
+                children=children,
+                child_memory_mb=child_memory_mb,
+                maintenance=not no_maintenance,
+            ),
+        )
+    )
+
+
+def _single(ctx: click.Context) -> list[str]:
+    """The command line of one of several processes: the same, but for their number."""
+    settings = current_settings()
+    words = [sys.executable, "-m", "headrace.cli", "worker", ctx.params["place"]]
+    if settings.url != DEFAULT_URL:
+        words += ["--url", settings.url]
+    if settings.tenant is not None:
+        words += ["--tenant", settings.tenant]
+    for option in ctx.command.params:
+        value = ctx.params.get(str(option.name))
+        if not isinstance(option, click.Option) or option.name == "processes" or not value:
+            continue
+        if option.is_flag:
+            words.append(option.opts[0])
+        else:
+            for one in value if option.multiple else [value]:
+                words += [option.opts[0], str(one)]
+    return words

@@ -1,0 +1,31 @@
+"""Finding an application by its place: `module:name`."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from headrace.app import Headrace
+from headrace.errors import InvalidInput
+
+
+def load_app(place: str) -> Headrace:
+    """Import `package.module:name`; the present folder counts, as it does for `python -m`."""
+    module_name, colon, name = place.partition(":")
+    if not (module_name and colon and name):
+        raise InvalidInput(f"{place!r} is not a place: write module:name, as in jobs:app")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not module_name.startswith(error.name):
+            raise  # the module is there; something that it imports is not
+        raise InvalidInput(f"there is no module {module_name!r} to import from {here}") from error
+    found = getattr(module, name, None)
+    if not isinstance(found, Headrace):
+        what = "nothing" if found is None else f"a {type(found).__name__}"
+        raise InvalidInput(f"{place!r} is {what}; it must be a Headrace application")
+    return found

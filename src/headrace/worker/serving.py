@@ -1,0 +1,65 @@
+"""A worker as a process: signals in, exit code out."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+
+from headrace.app import Headrace
+from headrace.worker.settings import Settings
+from headrace.worker.supervisor import SUPERVISED_VARIABLE
+from headrace.worker.worker import Worker
+
+ENDED_NOW = 1
+
+
+def serve(app: Headrace, settings: Settings) -> int:
+    """Work until SIGTERM or SIGINT: finish within the grace period. A second signal ends at once."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(app, settings))
+
+
+async def _serve(app: Headrace, settings: Settings) -> int:
+    worker = Worker(app, settings)
+    loop = asyncio.get_running_loop()
+    signals = 0
+
+    def signalled() -> None:
+        nonlocal signals
+        signals += 1
+        if signals > 1:
+            # Leases lapse, as they would after a crash; nothing here may take time any more.
+            os._exit(ENDED_NOW)
+        worker.stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, signalled)
+    if os.environ.get(SUPERVISED_VARIABLE):
+        _follow_supervisor(loop, worker)
+    try:
+        await worker.run()
+    finally:
+        await app.close()
+    return 0
+
+
+def _follow_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
+    """The supervisor holds our standard input: when it is gone, so are we, in good order."""
+
+    def wait() -> None:
+        sys.stdin.buffer.read()
+        loop.call_soon_threadsafe(worker.stop)
+
+    threading.Thread(target=wait, name="headrace-supervised", daemon=True).start()
+
+
+def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+    """uvloop where it is installed: headrace[fast]."""
+    try:
+        import uvloop  # noqa: PLC0415 - optional
+    except ImportError:
+        return None
+    return uvloop.Loop
