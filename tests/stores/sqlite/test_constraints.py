@@ -69,6 +69,10 @@ def test_a_job(path: Path, jobs: dict[str, str], name: str, change: str) -> None
         "UPDATE lanes SET pending = -1",
         "UPDATE lanes SET dead_failures = -1",
         "UPDATE lanes SET priority = 5",
+        "INSERT INTO lanes (tenant, queue, type, priority) VALUES ('default', 'default', 'mail', 2)",
+        """INSERT INTO lanes (tenant, queue, type, priority, limit_key)
+           SELECT tenant, queue, type, priority, 'k' FROM lanes, (VALUES (1), (2))""",
+        "INSERT INTO records VALUES ('gate', 'mail', 0, x'6e756c6c')",
         "INSERT INTO edges (parent_id, child_id, kind, seen) VALUES ('a', 'b', 'before', 0)",
         "INSERT INTO edges VALUES (1, 'a', 'b', 'after', 'pending', 0)",
         "INSERT INTO edges (parent_id, child_id, kind, seen) VALUES ('a', 'b', 'after', 2)",

@@ -27,6 +27,7 @@ def random_job(dice: random.Random, now: datetime) -> Job:
         queue=dice.choice(["q1", "q2"]),
         type=dice.choice(["x", "y"]),
         priority=dice.choice(list(Priority)),
+        limit_key=dice.choice([None, "k1", "k2", "k3"]),
         tags=tuple(sorted(dice.sample(TAGS, dice.randrange(3)))),
         run_at=now + timedelta(seconds=dice.choice([0, 0, 30])),
         max_attempts=dice.choice([None, 1, 3]),
@@ -71,18 +72,21 @@ async def move_some(
 async def test_after_random_writes(store: SqliteStore, path: Path, seed: int) -> None:
     dice = random.Random(seed)
     now = NOW
+    states: set[State] = set()
     for _ in range(60):
         now += timedelta(seconds=dice.choice([0, 5]))
         await insert(store, *(random_job(dice, now) for _ in range(dice.randrange(1, 8))))
         tags = dice.sample(TAGS, dice.randrange(2))
         await store.claim(request(dice.randrange(6), now=now, tags=tags))
         jobs = list(await store.find(Query(limit=10_000)))
+        states |= {job.state for job in jobs}
         await move_some(store, dice, dice.sample(jobs, min(6, len(jobs))), now)
-        gone = [job for job in dice.sample(jobs, min(3, len(jobs))) if job.is_terminal]
+        gone = [job for job in dice.sample(jobs, min(9, len(jobs))) if job.is_terminal]
         await store.delete({job.id: job.version for job in gone})
     jobs = list(await store.find(Query(limit=10_000)))
-    assert len({job.state for job in jobs}) >= 8
+    assert len(states) >= 8
     check_counts(path)
+    check_lanes(path)
     check_tags(path, jobs)
     check_tallies([tally.jobs for tally in await store.count(now)], jobs)
     for table in ("payloads", "results", "notes"):
@@ -98,6 +102,18 @@ def check_counts(path: Path) -> None:
     for state in State:
         for lane, count, failed in rows(path, f"SELECT id, {state}, {state}_failures FROM lanes"):
             assert (count, failed) == (jobs[lane, state], failures[lane, state])
+
+
+def check_lanes(path: Path) -> None:
+    """Lanes with a limit key are those of jobs; events name lanes without one."""
+    of_jobs = set(rows(path, "SELECT lane FROM jobs"))
+    keyed = set(rows(path, "SELECT id FROM lanes WHERE limit_key IS NOT NULL"))
+    assert keyed <= of_jobs <= set(rows(path, "SELECT id FROM lanes"))
+    assert set(rows(path, "SELECT lane FROM events")) == set(
+        rows(path, "SELECT id FROM lanes WHERE limit_key IS NULL")
+    )
+    (last,) = rows(path, "SELECT seq FROM sqlite_sequence WHERE name = 'lanes'")
+    assert last[0] > len(rows(path, "SELECT id FROM lanes"))  # some were removed
 
 
 def check_tags(path: Path, jobs: list[Job]) -> None:

@@ -9,31 +9,38 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import SchemaTooOld, StoreError, StoreUnavailable
-from headrace.stores.base import EventQuery, Pause, Query, WorkerSeen
-from headrace.stores.sqlite import LATEST_SCHEMA_VERSION, SqliteStore, insertions, schema
-from headrace.stores.sqlite.snapshot import Transaction
-from tests.stores.sqlite.samples import NOW, complete, insertion, new_job, request, rows
+from headrace.stores.base import (
+    Backlog,
+    EventQuery,
+    Fence,
+    Held,
+    Note,
+    Pause,
+    Query,
+    WorkerSeen,
+)
+from headrace.stores.sqlite import LATEST_SCHEMA_VERSION, SqliteStore, schema
+from tests.stores.sqlite.samples import NOW, complete, insert, new_job, request, rows
+
+FILES = Path(__file__).parent / "files"
 
 
-def make_first_version(path: Path, jobs: int = 5) -> list[str]:
-    """A file as the first version left it: in WAL mode, with jobs in it. Their ids."""
-    wanted = insertion([new_job(tags=("x",)) for _ in range(jobs)])
+def make_old(path: Path, version: int = 1) -> None:
+    """A file as that version left it: in WAL mode, with what that Headrace had written into it."""
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("BEGIN")
-        schema.upgrade(connection, to_version=1)
+        schema.upgrade(connection, to_version=version)
         connection.execute("COMMIT")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("BEGIN")
-        insertions.insert(Transaction(connection), wanted)
-        connection.execute("COMMIT")
-    assert rows(path, "PRAGMA user_version") == [(1,)]
-    return [job.id for job in wanted.jobs]
+        connection.executescript((FILES / f"version_{version}.sql").read_text("utf-8"))
+    assert rows(path, "PRAGMA user_version") == [(version,)]
 
 
 async def test_an_old_file_is_upgraded_with_everything_in_it(path: Path) -> None:
-    ids = make_first_version(path)
+    make_old(path)
     store = await SqliteStore.open(path, migrate=True)
     assert await store.schema_version() == LATEST_SCHEMA_VERSION
+    ids = [f"job-{number}" for number in range(1, 6)]
     assert [job.id for job in await store.find(Query(tags=["x"]))] == ids
     assert len(await store.events(EventQuery())) == 5
 
@@ -49,15 +56,66 @@ async def test_an_old_file_is_upgraded_with_everything_in_it(path: Path) -> None
     assert rows(path, "PRAGMA journal_mode") == [("wal",)]
 
 
+async def test_jobs_of_the_second_version_go_on_where_they_stood(path: Path) -> None:
+    make_old(path, version=2)
+    store = await SqliteStore.open(path, migrate=True)
+    jobs = {job.id: job for job in await store.find(Query())}
+    states = {job_id: str(job.state) for job_id, job in jobs.items()}
+    assert (states.pop("urgent"), states.pop("delayed")) == ("pending", "pending")
+    assert states == {name: name for name in states}
+    assert states.keys() == {"completed", "retrying", "running", "blocked", "pending"}
+    assert {(job.limit_key, job.log_json) for job in jobs.values()} == {(None, None)}
+    assert (jobs["running"].checkpoint, jobs["completed"].result) == ({"page": 3}, 1)
+    assert len(await store.events(EventQuery())) == 15
+    assert len(await store.events(EventQuery(job_id="deleted"))) == 3
+    assert {event.job_id for event in await store.events(EventQuery(tenant="acme"))} == {
+        "running",
+        "urgent",
+    }
+    assert len(rows(path, "SELECT * FROM event_log")) == 15
+    assert {tally.state: tally.jobs for tally in await store.count(NOW, tenant="default")} == {
+        "blocked": 1,
+        "completed": 1,
+        "pending": 2,
+        "retrying": 1,
+    }
+    assert await store.backlog() == Backlog(5, 60)
+    assert await store.held(NOW, ["default"]) == [
+        Held(tenant="acme", queue="default", limit_key=None, jobs=1)
+    ]
+    assert await store.pauses() == [Pause("other", None, NOW)]
+
+    await insert(store, new_job(id="keyed", limit_key="k"), new_job(id="old lane"))
+    heads = await store.heads(request(9))
+    assert {(head.tenant, head.priority, head.limit_key): head.jobs for head in heads} == {
+        ("acme", 0, None): 1,
+        ("default", 2, None): 2,
+        ("default", 2, "k"): 1,
+    }
+    taken = await store.claim(request(9))
+    assert [job.id for job in taken] == ["urgent", "pending", "keyed", "old lane"]
+    await complete(store, [*taken, jobs["running"]])
+    token = jobs["running"].token or ""
+    assert not await store.annotate(Fence("running", token), Note(log_json=b"[]"), NOW)
+    assert rows(path, "SELECT id, limit_key FROM lanes ORDER BY id") == [
+        (1, None),
+        (2, None),
+        (3, None),
+        (4, "k"),
+    ]
+    await store.close()
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
 async def test_it_is_upgraded_once(path: Path) -> None:
-    make_first_version(path)
+    make_old(path)
     for _ in range(2):
         store = await SqliteStore.open(path, migrate=True)
         await store.close()
 
 
 async def test_the_error_tells_the_version(path: Path) -> None:
-    make_first_version(path)
+    make_old(path)
     with pytest.raises(SchemaTooOld) as caught:
         await SqliteStore.open(path)
     assert caught.value.version == 1
@@ -65,7 +123,7 @@ async def test_the_error_tells_the_version(path: Path) -> None:
 
 async def test_a_file_in_use_is_not_upgraded(path: Path) -> None:
     """Whoever has it open works by the old schema."""
-    make_first_version(path)
+    make_old(path)
     with closing(sqlite3.connect(path)) as user:
         user.execute("SELECT * FROM jobs").fetchone()
         with pytest.raises(StoreUnavailable, match="stop every process"):
@@ -78,7 +136,7 @@ async def test_a_file_in_use_is_not_upgraded(path: Path) -> None:
 async def test_an_upgrade_that_fails_changes_nothing(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    make_first_version(path)
+    make_old(path)
     tables = rows(path, "SELECT name, sql FROM sqlite_schema")
     broken = (*schema._MIGRATIONS[:2], "CREATE TABLE more (a); CREATE TABLE jobs (a);")
     with monkeypatch.context() as patched:

@@ -59,7 +59,10 @@ def plan(connection: sqlite3.Connection, sql: str) -> str:
             "SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND run_at>? AND run_at<?)",
         ),
         ("claim_heads", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=?)"),
+        ("claim_closed", "SEARCH records USING COVERING INDEX sqlite_autoindex_records_1 (kind=?)"),
         ("claim_lanes", "SCAN lanes USING INDEX lanes_claimable"),
+        ("claim_lanes_of_queues", "SEARCH lanes USING INDEX lanes_claimable (queue=?)"),
+        ("claim_queues", "SEARCH lanes USING INDEX lanes_claimable (queue>?)"),
         ("claim_tagged_due", "SEARCH ready_tags USING PRIMARY KEY (tag=? AND lane=?"),
         ("claim_tagged_due", "SEARCH job_tags USING PRIMARY KEY (tag=? AND seq=?)"),
         ("claim_tagged_heads", "SEARCH ready_tags USING PRIMARY KEY (tag=? AND lane=?)"),
@@ -67,6 +70,7 @@ def plan(connection: sqlite3.Connection, sql: str) -> str:
         ("count_delayed", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND run_at>?)"),
         ("edges_open", "SEARCH edges USING INDEX sqlite_autoindex_edges_1 (parent_id=?)"),
         ("edges_unseen", "SCAN edges USING INDEX edges_unseen"),
+        ("events_lanes", "SEARCH lanes USING INDEX lanes_without_key (tenant=?)"),
         ("events", "SEARCH events USING INTEGER PRIMARY KEY (rowid>?)"),
         ("events_of_job", "SEARCH events USING INDEX events_of_job (job_seq=? AND rowid>?)"),
         ("find_claimable", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=?)"),
@@ -77,10 +81,18 @@ def plan(connection: sqlite3.Connection, sql: str) -> str:
         ("find_oldest", "SEARCH jobs USING INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         ("find_tagged_newest", "SEARCH driver USING PRIMARY KEY (tag=? AND seq>? AND seq<?)"),
         ("find_tagged_oldest", "SEARCH driver USING PRIMARY KEY (tag=? AND seq>? AND seq<?)"),
+        ("heads", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND run_at<?)"),
+        ("heads_tagged", "SEARCH ready_tags USING PRIMARY KEY (tag=? AND lane=? AND run_at<?)"),
+        ("held", "SCAN jobs USING INDEX jobs_leased"),
         (
             "key_holders",
             "SEARCH keys USING PRIMARY KEY (tenant=? AND queue=? AND type=? AND key=?)",
         ),
+        (
+            "lane_id",
+            "lanes_by_key (tenant=? AND queue=? AND type=? AND priority=? AND limit_key=?)",
+        ),
+        ("lane_keys", "SEARCH lanes USING INTEGER PRIMARY KEY (rowid=?)"),
         ("lapsed", "SEARCH jobs USING INDEX jobs_leased (lease_until<?)"),
         ("outlived", "SEARCH jobs USING INDEX jobs_lifetime (expires_at>? AND expires_at<?)"),
     ],
@@ -94,7 +106,9 @@ def test_the_index_is_used(backlog: sqlite3.Connection, name: str, wanted: str) 
     [
         "claim_due",
         "claim_heads",
+        "claim_closed",
         "claim_lanes",
+        "claim_lanes_of_queues",
         "claim_tagged_due",
         "claim_tagged_heads",
         "commit_versions",
@@ -106,6 +120,8 @@ def test_the_index_is_used(backlog: sqlite3.Connection, name: str, wanted: str) 
         "find_oldest",
         "find_tagged_newest",
         "find_tagged_oldest",
+        "heads",
+        "heads_tagged",
         "job_rows",
         "joins",
         "lapsed",
@@ -117,7 +133,9 @@ def test_nothing_is_sorted_and_no_table_is_read_whole(
 ) -> None:
     steps = plan(backlog, query(name))
     assert "TEMP B-TREE" not in steps
-    assert not re.search(r"SCAN (jobs|events|edges|job_tags|ready_tags)$", steps, re.MULTILINE)
+    assert not re.search(
+        r"SCAN (jobs|lanes|events|edges|job_tags|ready_tags|records)$", steps, re.MULTILINE
+    )
 
 
 @pytest.mark.parametrize("size", [1, 64])
@@ -153,6 +171,7 @@ def test_writes_of_many_rows_find_each_by_its_key(
     ("name", "wanted"),
     [
         ("job_change_one", "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"),
+        ("lane_remove", "SEARCH lanes USING INTEGER PRIMARY KEY (rowid=?)"),
         ("lane_move", "SEARCH lanes USING INTEGER PRIMARY KEY (rowid=?)"),
     ],
 )

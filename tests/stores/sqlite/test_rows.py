@@ -10,7 +10,7 @@ from msgspec.structs import fields, replace
 
 from headrace import lifecycle
 from headrace.model import Category, EventKind, Failure, Job, Priority, State
-from headrace.stores.base import Commit, EventQuery, Fence, Insertion, Note, Query
+from headrace.stores.base import Commit, EventQuery, Fence, Insertion, Note, Query, Rewrite
 from headrace.stores.sqlite import SqliteStore
 from tests.stores.sqlite.samples import NOW, complete, insert, new_job, request, rows
 
@@ -33,6 +33,7 @@ def full_job() -> Job:
         parent_id="parent",
         correlation_id="correlation",
         callback_url="https://example.org/?a=b",
+        limit_key="kündé",
         depth=7,
         max_attempts=9,
         lease_seconds=0.1 + 0.2,
@@ -58,9 +59,9 @@ def full_job() -> Job:
 
 async def test_every_field_of_a_job(store: SqliteStore) -> None:
     job = full_job()
-    unset = {"seq", "token", "lease_until", "result_json", "progress", "progress_note"}
+    leased = {"token", "lease_until", "progress", "progress_note", "checkpoint_json", "log_json"}
     for field in fields(Job):
-        if field.name not in unset | {"checkpoint_json"}:
+        if field.name not in leased | {"seq", "result_json", "seals"}:
             assert getattr(job, field.name) != field.default
     _, event = lifecycle.submit(job)
     answer = await store.insert(Insertion(jobs=[job], events=[event], now=NOW))
@@ -78,19 +79,26 @@ async def test_what_leases_notes_and_results_add(store: SqliteStore) -> None:
     assert await store.annotate(fence, Note(progress=0.1 + 0.2), NOW)
     assert await store.annotate(fence, Note(progress_note="half"), NOW)
     assert await store.annotate(fence, Note(checkpoint_json=b'{"page":3}'), NOW)
+    assert await store.annotate(fence, Note(log_json=b'["line"]'), NOW)
     assert await store.annotate(fence, Note(), NOW)
     await store.extend({fence: 77.7}, NOW)
     (noted,) = await store.find(Query())
-    assert (noted.progress, noted.progress_note, noted.checkpoint) == (
+    assert (noted.progress, noted.progress_note, noted.checkpoint, noted.log) == (
         0.1 + 0.2,
         "half",
         {"page": 3},
+        ["line"],
     )
     assert noted.lease_until == NOW + timedelta(seconds=77.7)
     assert noted.version == job.version
     await complete(store, [job])
     (done,) = await store.find(Query())
-    assert (done.result, done.checkpoint, done.lease_until) == (1, {"page": 3}, None)
+    assert (done.result, done.checkpoint, done.log, done.lease_until) == (
+        1,
+        {"page": 3},
+        ["line"],
+        None,
+    )
 
 
 async def test_every_field_of_an_event(store: SqliteStore, path: Path) -> None:
@@ -142,6 +150,34 @@ async def test_a_seq_is_never_given_twice(store: SqliteStore) -> None:
     assert await store.delete({job.id: 1})
     (next_job,) = await insert(store, new_job())
     assert next_job.seq == job.seq + 1
+
+
+@pytest.mark.parametrize("count", [1, 7, 64, 65])
+async def test_rewrites_of_every_size(store: SqliteStore, count: int) -> None:
+    jobs = await insert(store, *(new_job() for _ in range(count)))
+    await complete(store, await store.claim(request(count)))
+    rewrites = [
+        Rewrite(
+            job_id=job.id,
+            version=3,
+            payload_json=b"%d" % job.seq,
+            result_json=b"[%d]" % job.seq,
+            checkpoint_json=b"[[%d]]" % job.seq,
+        )
+        for job in jobs
+    ]
+    assert await store.rewrite(rewrites) == [True] * count
+    last = replace(rewrites[0], payload_json=b'"last"')
+    assert await store.rewrite([*rewrites[:1], last, replace(last, version=9)]) == [
+        True,
+        True,
+        False,
+    ]
+    found = await store.find(Query(limit=1000))
+    assert [job.payload for job in found] == ["last", *(job.seq for job in jobs[1:])]
+    assert [(job.result, job.checkpoint) for job in found] == [
+        ([job.seq], [[job.seq]]) for job in jobs
+    ]
 
 
 @pytest.mark.parametrize("count", [1, 7, 8, 63, 64, 65, 200])

@@ -42,10 +42,7 @@ def write(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
         [change_parameters(change.after, seq, lease) for change, seq, lease in changes],
     )
     _write_results(tx, changes)
-    log.append(
-        tx,
-        [(item.change.event, item.seq, lane) for item, lane in zip(changes, lanes, strict=True)],
-    )
+    log.append(tx, [(item.change.event, item.seq) for item in changes])
     moves.write(tx.connection)
     tagged = [
         (item.change, lane, item.seq)

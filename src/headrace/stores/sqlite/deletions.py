@@ -33,4 +33,6 @@ def delete(tx: Transaction, versions: Mapping[str, int]) -> bool:
     keys.remove(tx, jobs)
     dependencies.remove(tx, jobs)
     moves.write(tx.connection)
+    for lane in {lane for job, lane in placed if job.limit_key is not None}:
+        tx.lanes.remove(lane)
     return True

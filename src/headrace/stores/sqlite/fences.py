@@ -45,8 +45,8 @@ def annotate(tx: Transaction, fence: Fence, note: Note, now: datetime) -> bool:
     seq = _held_seq(tx, fence, now)
     if seq is None:
         return False
-    said = (note.progress, note.progress_note, note.checkpoint_json)
-    if said != (None, None, None):
+    said = (note.progress, note.progress_note, note.checkpoint_json, note.log_json)
+    if said != (None, None, None, None):
         tx.connection.execute(_ANNOTATE, (seq, *said))
     return True
 

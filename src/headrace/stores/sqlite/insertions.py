@@ -35,13 +35,7 @@ def insert(tx: Transaction, insertion: Insertion) -> Inserted | Clash:
     placed = list(zip(jobs, lanes, strict=True))
     _JOB_ADD.run(tx.connection, [insert_parameters(job, lane) for job, lane in placed])
     _PAYLOAD_ADD.run(tx.connection, [(job.seq, job.payload_json) for job in jobs])
-    log.append(
-        tx,
-        [
-            (event, job.seq, lane)
-            for event, (job, lane) in zip(insertion.events, placed, strict=True)
-        ],
-    )
+    log.append(tx, [(event, job.seq) for event, job in zip(insertion.events, jobs, strict=True)])
     moves.write(tx.connection)
     tags.enter(tx, placed)
     dependencies.add(tx, insertion.edges)

@@ -1,17 +1,21 @@
-"""Lanes: all jobs of one tenant, queue, type and priority, and how many of them are in each state."""
+"""Lanes: all jobs of one tenant, queue, type, priority and limit key, and how many are in each state."""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from headrace.model import Job, State
-from headrace.stores.sqlite.sql import query
+from headrace.model import Event, Job, State
+from headrace.stores.sqlite.sql import json_list, query
 
 _ADD = query("lane_add")
 _ID = query("lane_id")
-_KEY = query("lane_key")
+_KEYS = query("lane_keys")
 _MOVE = query("lane_move")
+_REMOVE = query("lane_remove")
+
+_KEYS_MAX = 100_000  # some 35 MB
 
 STATES = tuple(State)
 """In the order of the columns of `lanes`."""
@@ -24,37 +28,66 @@ class LaneKey(NamedTuple):
     queue: str
     type: str
     priority: int
+    limit_key: str | None
 
 
 class Lanes:
-    """The lanes one connection knows. A lane never goes and never changes its key, once committed."""
+    """The lanes one connection knows.
+
+    No id is given twice, so which key an id has is remembered for good. So is the id of a lane without
+    a limit key, once committed: it never goes. A lane with a limit key goes with its last job, whichever
+    process deletes that; so its id is remembered only while the transaction keeps others from it.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._keys: dict[int, LaneKey] = {}
-        self._ids: dict[tuple[str, str, str, int], int] = {}
-        self._added: list[int] = []
+        self._ids: dict[tuple[str, str, str, int, str | None], int] = {}
+        self._passing: list[LaneKey] = []
+        self._added: list[tuple[int, LaneKey]] = []
 
     def key(self, lane: int) -> LaneKey:
         """The key of a lane that a row names."""
         key = self._keys.get(lane)
         if key is None:
-            key = LaneKey._make(self._connection.execute(_KEY, (lane,)).fetchone())
-            self._keys[lane] = key
+            self.learn([lane])
+            key = self._keys[lane]
         return key
+
+    def learn(self, lanes: Iterable[int]) -> None:
+        """Ask for all keys that are not known yet at once: `key` would ask one by one."""
+        unknown = {lane for lane in lanes if lane not in self._keys}
+        if unknown:
+            if len(self._keys) + len(unknown) > _KEYS_MAX:
+                self._keys.clear()
+            rows = self._connection.execute(_KEYS, (json_list(unknown),)).fetchall()
+            self._keys |= {lane: LaneKey._make(key) for lane, *key in rows}
 
     def of(self, job: Job) -> int:
         """The lane of a job, added if it is new. Only inside a write."""
-        lane = self._ids.get((job.tenant, job.queue, job.type, job.priority))
+        lane = self._ids.get((job.tenant, job.queue, job.type, job.priority, job.limit_key))
+        return self._ensure(_key_of(job, job.limit_key)) if lane is None else lane
+
+    def of_event(self, event: Event) -> int:
+        """The lane that an event names, added if it is new: one that stays. Only inside a write."""
+        lane = self._ids.get((event.tenant, event.queue, event.type, event.priority, None))
+        return self._ensure(_key_of(event, None)) if lane is None else lane
+
+    def find(self, key: LaneKey) -> int | None:
+        """The lane with this key, if there is one. Only inside a write."""
+        lane = self._ids.get(key)
         if lane is None:
-            key = LaneKey(job.tenant, job.queue, job.type, int(job.priority))
-            added = self._connection.execute(_ADD, key).rowcount == 1
-            (lane,) = self._connection.execute(_ID, key).fetchone()
-            self._ids[key] = lane
-            self._keys[lane] = key
-            if added:
-                self._added.append(lane)
+            row = self._connection.execute(_ID, key).fetchone()
+            if row is not None:
+                (lane,) = row
+                self._remember(lane, key)
         return lane
+
+    def remove(self, lane: int) -> None:
+        """Let go of a lane with a limit key, if no job is left in it. Only inside a write."""
+        key = self.key(lane)
+        if self._connection.execute(_REMOVE, (lane,)).rowcount:
+            self._ids.pop(key, None)
 
     def mark(self) -> int:
         """A point to come back to with `forget`."""
@@ -62,13 +95,36 @@ class Lanes:
 
     def forget(self, mark: int) -> None:
         """Lanes added since the mark were rolled back: their ids may be given to others."""
-        for lane in self._added[mark:]:
-            del self._ids[self._keys.pop(lane)]
+        for lane, key in self._added[mark:]:
+            self._keys.pop(lane, None)
+            self._ids.pop(key, None)
         del self._added[mark:]
 
-    def keep(self) -> None:
-        """What was added is committed."""
+    def end(self) -> None:
+        """The transaction is over: what was added, and not forgotten, is committed."""
         self._added.clear()
+        for key in self._passing:
+            self._ids.pop(key, None)
+        self._passing.clear()
+
+    def _ensure(self, key: LaneKey) -> int:
+        lane = self.find(key)
+        if lane is None:
+            lane = self._connection.execute(_ADD, key).lastrowid
+            assert lane is not None  # an INSERT has made a row
+            self._remember(lane, key)
+            self._added.append((lane, key))
+        return lane
+
+    def _remember(self, lane: int, key: LaneKey) -> None:
+        self._keys[lane] = key
+        self._ids[key] = lane
+        if key.limit_key is not None:
+            self._passing.append(key)
+
+
+def _key_of(named: Job | Event, limit_key: str | None) -> LaneKey:
+    return LaneKey(named.tenant, named.queue, named.type, int(named.priority), limit_key)
 
 
 class Moves:

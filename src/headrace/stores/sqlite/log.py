@@ -18,6 +18,7 @@ from headrace.stores.sqlite.sql import query
 _ADD = Bulk("event_add")
 _EVENTS = query("events")
 _EVENTS_OF_JOB = query("events_of_job")
+_LANES = query("events_lanes")
 _TAIL = query("tail")
 
 _KIND_OF = {str(kind): kind for kind in EventKind}
@@ -33,9 +34,11 @@ def position(cursor: str) -> int:
     return min(int(cursor), _SEQ_MAX)
 
 
-def append(tx: Transaction, events: Iterable[tuple[Event, int, int]]) -> None:
-    """Append events, each with the seq and the lane of its job."""
-    parameters = [_event_parameters(event, job_seq, lane) for event, job_seq, lane in events]
+def append(tx: Transaction, events: Iterable[tuple[Event, int]]) -> None:
+    """Append events, each with the seq of its job."""
+    parameters = [
+        _event_parameters(event, job_seq, tx.lanes.of_event(event)) for event, job_seq in events
+    ]
     _ADD.run(tx.connection, parameters)
     tx.grew = tx.grew or bool(parameters)
 
@@ -45,7 +48,7 @@ def events(view: Snapshot, wanted: EventQuery) -> list[Event]:
         _EVENTS if wanted.job_id is None else _EVENTS_OF_JOB,
         {
             "after": position(wanted.after),
-            "lanes": view.lanes_of_tenant(wanted.tenant),
+            "lanes": _lanes_of(view, wanted.tenant),
             "job_id": wanted.job_id,
             "limit": max(wanted.limit, 0),
         },
@@ -61,6 +64,14 @@ def tail(view: Snapshot) -> int:
 
 def cursor_of(seq: int) -> str:
     return str(seq) if seq else ""
+
+
+def _lanes_of(view: Snapshot, tenant: str | None) -> str | None:
+    """The lanes by which events name a tenant, as a JSON list; None when there is nothing to filter."""
+    if tenant is None:
+        return None
+    (lanes,) = view.connection.execute(_LANES, (tenant,)).fetchone()
+    return str(lanes)
 
 
 def _event_parameters(event: Event, job_seq: int, lane: int) -> tuple[Any, ...]:
@@ -116,7 +127,7 @@ def _read_event(row: Sequence[Any], lanes: Lanes) -> Event:
         result_bytes,
         detail,
     ) = row
-    tenant, queue, type_, priority = lanes.key(lane)
+    tenant, queue, type_, priority, _ = lanes.key(lane)
     return Event(
         seq=seq,
         cursor=str(seq),

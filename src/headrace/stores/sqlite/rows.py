@@ -47,6 +47,7 @@ def jobs_by_seq(view: Snapshot, seqs: Sequence[int]) -> list[Job]:
     """The jobs with these seqs, in this order; those that are gone are left out."""
     lanes = view.lanes
     rows = view.connection.execute(_JOBS_BY_SEQ, (json_list(seqs),)).fetchall()
+    lanes.learn(row[2] for row in rows)
     by_seq = {row[0]: row for row in rows}
     return [read_job(by_seq[seq], lanes) for seq in seqs if seq in by_seq]
 
@@ -98,8 +99,9 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         progress,
         progress_note,
         checkpoint,
+        log,
     ) = row
-    tenant, queue, type_, priority = lanes.key(lane)
+    tenant, queue, type_, priority, limit_key = lanes.key(lane)
     return Job(
         id=id_,
         tenant=tenant,
@@ -114,6 +116,7 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         parent_id=parent_id,
         correlation_id=correlation_id,
         callback_url=callback_url,
+        limit_key=limit_key,
         depth=depth,
         seq=seq,
         max_attempts=max_attempts,
@@ -143,6 +146,7 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         progress=progress,
         progress_note=progress_note,
         checkpoint_json=checkpoint,
+        log_json=log,
     )
 
 

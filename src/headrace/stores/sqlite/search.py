@@ -84,7 +84,7 @@ def _overdue(view: Snapshot, sql: str, now: datetime, limit: int, tenant: str | 
     bound = {
         "now": to_us(now),
         "limit": max(limit, 0),
-        "lanes": view.lanes_of_tenant(tenant),
+        "tenant": tenant,
     }
     return jobs_by_seq(view, view.numbers(sql, bound))
 

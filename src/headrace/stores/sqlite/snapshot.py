@@ -9,10 +9,8 @@ from typing import Any
 import msgspec
 
 from headrace.stores.sqlite.lanes import Lanes
-from headrace.stores.sqlite.sql import query
 
 _NUMBERS = msgspec.json.Decoder(list[int])
-_LANES_OF_TENANT = query("lanes_of_tenant")
 
 
 class Snapshot:
@@ -21,13 +19,6 @@ class Snapshot:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.lanes = Lanes(connection)
-
-    def lanes_of_tenant(self, tenant: str | None) -> str | None:
-        """The lanes of a tenant as a JSON list; None when there is nothing to filter."""
-        if tenant is None:
-            return None
-        (lanes,) = self.connection.execute(_LANES_OF_TENANT, (tenant,)).fetchone()
-        return str(lanes)
 
     def numbers(self, sql: str, parameters: Mapping[str, Any] | Sequence[Any]) -> list[int]:
         """The answer of a query that gives all its numbers as one JSON list.

@@ -15,6 +15,7 @@ from headrace.errors import StoreClosed
 from headrace.graph import Join
 from headrace.model import Edge, Event, Job
 from headrace.stores.base import (
+    Backlog,
     Capabilities,
     ClaimRequest,
     Clash,
@@ -24,12 +25,17 @@ from headrace.stores.base import (
     Extended,
     Fence,
     Finding,
+    Head,
+    Held,
     Inserted,
     Insertion,
     KeyScope,
     Note,
     Pause,
     Query,
+    Record,
+    Rewrite,
+    Share,
     Tally,
     WorkerSeen,
 )
@@ -40,11 +46,14 @@ from headrace.stores.sqlite import (
     deletions,
     dependencies,
     diagnosis,
+    due,
     fences,
     insertions,
     keys,
     log,
     queues,
+    records,
+    rewriting,
     schema,
     search,
 )
@@ -143,6 +152,14 @@ class SqliteStore:
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
         return await self._write(lambda tx: claims.claim(tx, request))
 
+    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+        return await self._read(lambda view: due.heads(view, request))
+
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> Sequence[Job] | None:
+        return await self._write(lambda tx: claims.claim_shares(tx, request, shares, gates))
+
     async def commit(self, commit: Commit) -> Committed:
         return await self._write(lambda tx: commits.commit(tx, commit))
 
@@ -153,6 +170,9 @@ class SqliteStore:
 
     async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
         return await self._write(lambda tx: fences.annotate(tx, fence, note, now))
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+        return await self._write(lambda tx: rewriting.rewrite(tx, rewrites))
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await self._write(lambda tx: deletions.delete(tx, jobs))
@@ -188,6 +208,12 @@ class SqliteStore:
     ) -> Sequence[Tally]:
         return await self._read(lambda view: counts.count(view, now, tenant, queues, tags))
 
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+        return await self._read(lambda view: counts.held(view, now, queues))
+
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+        return await self._read(lambda view: counts.backlog(view, tenant, queue))
+
     # --- dependencies ----------------------------------------------------------------------------
 
     async def edges(
@@ -220,6 +246,17 @@ class SqliteStore:
 
     async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
         return await self._read(lambda view: queues.workers(view, since))
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+        return await self._read(lambda view: records.find(view, kind, names))
+
+    async def put_record(self, record: Record) -> bool:
+        return await self._write(lambda tx: records.put_all(tx, [record]))
+
+    async def delete_record(self, record: Record) -> bool:
+        return await self._write(lambda tx: records.delete(tx, record))
 
     # --- events ----------------------------------------------------------------------------------
 

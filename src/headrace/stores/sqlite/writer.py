@@ -148,11 +148,12 @@ class Writer:
 
     def _commit(self) -> None:
         self._connection.execute("COMMIT")
-        self._tx.lanes.keep()
+        self._tx.lanes.end()
         self.commits += 1
 
     def _roll_back(self) -> None:
         self._tx.lanes.forget(0)
+        self._tx.lanes.end()
         if self._connection.in_transaction:
             with contextlib.suppress(sqlite3.Error):  # then SQLite has done it already
                 self._connection.execute("ROLLBACK")

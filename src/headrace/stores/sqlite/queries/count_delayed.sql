@@ -13,4 +13,4 @@ WHERE
     AND (:queues IS NULL OR lanes.queue IN (SELECT value FROM json_each(:queues)))
     AND (jobs.state = 'pending' OR jobs.state = 'retrying' OR jobs.state = 'lost')
     AND jobs.run_at > :now
-GROUP BY lanes.priority, lanes.id;
+GROUP BY lanes.queue, lanes.id;

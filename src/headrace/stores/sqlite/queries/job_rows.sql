@@ -40,7 +40,8 @@ SELECT
     results.result,
     notes.progress,
     notes.progress_note,
-    notes.checkpoint
+    notes.checkpoint,
+    notes.log
 FROM json_each(?) AS wanted
 CROSS JOIN jobs ON jobs.seq = wanted.value
 CROSS JOIN payloads ON payloads.seq = jobs.seq

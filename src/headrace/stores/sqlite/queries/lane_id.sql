@@ -1,2 +1,4 @@
--- The lane of a key, if any job ever had it.
-SELECT id FROM lanes WHERE tenant = ? AND queue = ? AND type = ? AND priority = ?;
+-- The lane of a key, if there is one.
+SELECT id
+FROM lanes
+WHERE tenant = ? AND queue = ? AND type = ? AND priority = ? AND limit_key IS ?;

@@ -6,7 +6,10 @@ FROM (
     WHERE
         token IS NOT NULL
         AND lease_until <= :now
-        AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+        AND (
+            :tenant IS NULL
+            OR :tenant = (SELECT lanes.tenant FROM lanes WHERE lanes.id = jobs.lane)
+        )
     ORDER BY lease_until, seq
     LIMIT :limit
 );

@@ -7,7 +7,10 @@ FROM (
         finalized_at IS NULL
         AND expires_at IS NOT NULL
         AND expires_at <= :now
-        AND (:lanes IS NULL OR lane IN (SELECT value FROM json_each(:lanes)))
+        AND (
+            :tenant IS NULL
+            OR :tenant = (SELECT lanes.tenant FROM lanes WHERE lanes.id = jobs.lane)
+        )
     ORDER BY expires_at, seq
     LIMIT :limit
 );

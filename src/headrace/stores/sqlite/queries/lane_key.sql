@@ -1,2 +1,0 @@
--- The key of a lane.
-SELECT tenant, queue, type, priority FROM lanes WHERE id = ?;

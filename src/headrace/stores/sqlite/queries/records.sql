@@ -1,0 +1,5 @@
+-- All records of a kind, by name.
+SELECT name, version, body
+FROM records
+WHERE kind = ?
+ORDER BY name;
