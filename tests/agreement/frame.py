@@ -8,9 +8,10 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 
-from headrace.model import Job
+from headrace.model import Dependency, DependencyKind, Job
 from headrace.policy import Policies, Policy
 from headrace.retry import Exponential
+from headrace.spec import JobSpec
 from tests.agreement.pair import Pair
 
 POLICIES = Policies(
@@ -30,18 +31,51 @@ NAMES = [f"j{n}" for n in range(12)]
 names = st.sampled_from(NAMES)
 tags = st.lists(st.sampled_from(["x", "y", "z"]), unique=True, max_size=2)
 queues = st.sampled_from(["default", "kept", "other"])
-queue_filters = st.one_of(st.none(), st.lists(queues, unique=True, max_size=2))
-tenants = st.sampled_from([None, None, "acme"])
+tenants = st.sampled_from([None, None, None, "acme"])
 workers = st.sampled_from(["w1", "w2"])
+dependencies: st.SearchStrategy[list[Dependency]] = st.one_of(
+    st.just([]),
+    st.just([]),
+    st.lists(
+        st.builds(Dependency, names, st.sampled_from(DependencyKind)),
+        max_size=3,
+        unique_by=lambda dependency: dependency.job_id,
+    ),
+)
+specs = st.builds(
+    JobSpec,
+    type=st.sampled_from(["t1", "t1", "t2"]),
+    payload=st.sampled_from([None, 1, {"a": [1, "é"]}, "x" * 50, b"\x00"]),
+    queue=queues,
+    tenant=tenants,
+    id=names,
+    priority=st.integers(0, 4),
+    delay_seconds=st.sampled_from([None, None, None, 0, 40]),
+    tags=tags,
+    key=st.sampled_from([None, None, None, "k1", "k2"]),
+    limit_key=st.sampled_from([None, None, "l1", "l2"]),
+    after=dependencies,
+)
+
+# What a claim asks for: mostly little, or hardly any job would ever be taken.
+queue_filters = st.one_of(st.none(), st.none(), st.lists(queues, unique=True, max_size=2))
+type_filters = st.sampled_from([None, None, None, ["t1"], []])
+tag_filters = st.sampled_from([[], [], [], ["x"], ["y", "x"]])
 
 
 class Frame(RuleBasedStateMachine):
     """Subclassed by the test with the url of an empty store."""
 
-    @initialize(seed=st.integers(0, 2**16))
-    def begin(self, seed: int) -> None:
+    @initialize(seed=st.integers(0, 2**16), batch=st.lists(specs, min_size=4, max_size=12))
+    def begin(self, seed: int, batch: list[JobSpec]) -> None:
+        """With some jobs from the start, so that the first steps have something to meet."""
         self.tokens: dict[str, list[str]] = {}
         self.pair = Pair(self.fresh_url(), POLICIES, seed=seed)
+        for spec in batch:
+            self.submit(spec)
+
+    def submit(self, spec: JobSpec) -> None:
+        self.pair.both(lambda manager: manager.submit(spec))
 
     def fresh_url(self) -> str:
         raise NotImplementedError

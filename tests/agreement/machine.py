@@ -9,39 +9,29 @@ from hypothesis.stateful import rule
 
 from headrace.errors import PermanentError
 from headrace.manager import Completed, Failed, Released
-from headrace.model import Category, Dependency, DependencyKind, Failure, Lease, State
+from headrace.model import Category, Failure, Lease, State
 from headrace.policy import CancelMode
 from headrace.spec import JobSpec
-from tests.agreement.frame import names, queue_filters, queues, tags, tenants, workers
+from tests.agreement.frame import (
+    names,
+    queue_filters,
+    queues,
+    specs,
+    tag_filters,
+    tags,
+    tenants,
+    type_filters,
+    workers,
+)
 from tests.agreement.store_verbs import StoreVerbs
-
-dependencies = st.lists(
-    st.builds(Dependency, names, st.sampled_from(DependencyKind)),
-    max_size=3,
-    unique_by=lambda d: d.job_id,
-)
-specs = st.builds(
-    JobSpec,
-    type=st.sampled_from(["t1", "t2"]),
-    payload=st.sampled_from([None, 1, {"a": [1, "é"]}, b"\x00"]),
-    queue=queues,
-    tenant=tenants,
-    id=names,
-    priority=st.integers(0, 4),
-    delay_seconds=st.sampled_from([None, None, 0, 40]),
-    tags=tags,
-    key=st.sampled_from([None, None, "k1", "k2"]),
-    limit_key=st.sampled_from([None, None, "l1", "l2"]),
-    after=dependencies,
-)
 
 
 class Agreement(StoreVerbs):
     """All rules: here what a manager does, beneath it what its store can do besides."""
 
     @rule(spec=specs)
-    def submit(self, spec: JobSpec) -> None:
-        self.pair.both(lambda m: m.submit(spec))
+    def submit_one(self, spec: JobSpec) -> None:
+        self.submit(spec)
 
     @rule(batch=st.lists(specs, max_size=4), tenant=tenants)
     def submit_many(self, batch: list[JobSpec], tenant: str | None) -> None:
@@ -51,8 +41,8 @@ class Agreement(StoreVerbs):
         worker=workers,
         tenant=tenants,
         asked=queue_filters,
-        types=st.sampled_from([None, None, ["t1"]]),
-        wanted=tags,
+        types=type_filters,
+        wanted=tag_filters,
         limit=st.integers(1, 4),
     )
     def claim(

@@ -22,7 +22,16 @@ from headrace.stores.base import (
     Rewrite,
     Share,
 )
-from tests.agreement.frame import Frame, names, queue_filters, queues, tags, tenants, workers
+from tests.agreement.frame import (
+    Frame,
+    names,
+    queue_filters,
+    queues,
+    tag_filters,
+    tenants,
+    type_filters,
+    workers,
+)
 from tests.agreement.pair import KINDS
 
 bodies = st.sampled_from([b"1", b'{ "a": "\xc3\xa9" }', b"[]"])
@@ -34,8 +43,8 @@ wishes = st.fixed_dictionaries(
         "worker": workers,
         "tenant": tenants,
         "queues": queue_filters,
-        "types": st.sampled_from([None, None, ["t1"]]),
-        "tags": tags,
+        "types": type_filters,
+        "tags": tag_filters,
         "limit": st.integers(1, 5),
         "lease_seconds": st.sampled_from([None, 5.0]),
     }
@@ -82,22 +91,23 @@ class StoreVerbs(Frame):
 
     @rule(
         wish=wishes,
-        seen=wishes,
-        sizes=st.lists(st.integers(0, 3), max_size=5),
+        elsewhere=st.booleans(),
+        sizes=st.lists(st.sampled_from([1, 2, 3, 0]), min_size=1, max_size=6),
         turned=st.booleans(),
         gates=st.lists(st.tuples(queues, drifts, bodies), max_size=2, unique_by=lambda g: g[0]),
     )
     def claim_shares(
         self,
         wish: dict[str, Any],
-        seen: dict[str, Any],
+        elsewhere: bool,
         sizes: list[int],
         turned: bool,
         gates: list[tuple[str, int, bytes]],
     ) -> None:
         """Shares of lanes that are there, but maybe not for this request, with good and bad gates."""
         request = self.request(wish)
-        heads = self.pair.look(lambda m: _sorted_heads(m, self.request(seen)))
+        anything = self.request({"worker": "w1", "limit": 5})
+        heads = self.pair.look(lambda m: _sorted_heads(m, anything if elsewhere else request))
         shares = [_share(head, jobs) for head, jobs in zip(heads, sizes, strict=False)]
         given = [
             replace(self.record(GATE, queue, drift), body_json=body) for queue, drift, body in gates
@@ -132,7 +142,7 @@ class StoreVerbs(Frame):
         self.stores(lambda store: store.annotate(fence, note, self.pair.clock.now()))
 
     @rule(
-        some=st.lists(names, max_size=4),
+        some=st.lists(names, min_size=2, max_size=6),
         drift=drifts,
         payload=some_bytes,
         result=some_bytes,

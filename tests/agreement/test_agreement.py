@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from tests.agreement.machine import Agreement
 
 SETTINGS = settings(
-    max_examples=30,
+    max_examples=50,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
