@@ -1,6 +1,7 @@
 """Headrace: a durable job queue. Jobs are leased under a fencing token, and every change is an event."""
 
 from headrace.connect import connect
+from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, PermanentError, TemporaryError
 from headrace.manager import JobManager
 from headrace.model import Category, Dependency, DependencyKind, Event, Job, Priority, State
@@ -19,6 +20,7 @@ __all__ = [
     "Job",
     "JobManager",
     "JobSpec",
+    "KeyRing",
     "PermanentError",
     "Policies",
     "Policy",

@@ -1,6 +1,7 @@
 """Payloads, results and checkpoints as JSON, with a size limit.
 
-Bytes travel as `{"$bytes": "<base64>"}`, so that every store, and Spark, sees plain JSON.
+Bytes travel as `{"$bytes": "<base64>"}`, so that every store, and Spark, sees plain JSON. What is
+encrypted travels in an envelope (`headrace.envelope`).
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ from typing import Any
 
 import msgspec
 
+from headrace import envelope
 from headrace.errors import InvalidPayload, PayloadTooLarge
 
 PAYLOAD_BYTES_DEFAULT = 1 << 20
 PAYLOAD_BYTES_MAX = 16 << 20
 BYTES_KEY = "$bytes"
 _BYTES_HEAD = b'{"$bytes":"'
+_RESERVED = frozenset({BYTES_KEY, envelope.SEALED_KEY})
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
@@ -30,8 +33,10 @@ def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFA
     """
     if isinstance(value, bytes | bytearray | memoryview):
         value = {BYTES_KEY: base64.b64encode(value).decode("ascii")}
-    elif isinstance(value, dict) and value.keys() == {BYTES_KEY}:
-        raise InvalidPayload(f"the {what} uses the reserved key {BYTES_KEY!r}; nothing was stored")
+    elif isinstance(value, dict) and len(value) == 1 and not _RESERVED.isdisjoint(value):
+        raise InvalidPayload(
+            f"the {what} uses the reserved key {next(iter(value))!r}; nothing was stored"
+        )
     try:
         encoded = _encoder.encode(value)
         _refuse_what_would_change(value, what)
@@ -56,16 +61,22 @@ def check_size(encoded: bytes, what: str, limit: int) -> None:
 
 
 def decode(encoded: bytes) -> Any:
-    """The value that `encode` was given (tuples come back as lists, as JSON does)."""
+    """The value that `encode` was given (tuples come back as lists, as JSON does).
+
+    For contents that are encrypted a `Sealed`, which only says so; CannotDecrypt if they are damaged.
+    """
     try:
         value = _decoder.decode(encoded)
     except msgspec.DecodeError as error:
         raise InvalidPayload(f"stored JSON cannot be read: {error}") from error
-    if isinstance(value, dict) and value.keys() == {BYTES_KEY}:
-        try:
-            return base64.b64decode(value[BYTES_KEY], validate=True)
-        except (binascii.Error, TypeError) as error:
-            raise InvalidPayload(f"stored bytes cannot be read: {error}") from error
+    if isinstance(value, dict) and len(value) == 1:
+        if BYTES_KEY in value:
+            try:
+                return base64.b64decode(value[BYTES_KEY], validate=True)
+            except (binascii.Error, TypeError) as error:
+                raise InvalidPayload(f"stored bytes cannot be read: {error}") from error
+        if envelope.SEALED_KEY in value:
+            return envelope.value_of(encoded)
     return value
 
 

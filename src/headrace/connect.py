@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from headrace.clock import Clock, StoreClock
+from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput, UnknownStore
 from headrace.manager import JobManager
 from headrace.manager.context import read_clock
@@ -29,11 +30,13 @@ async def connect(
     migrate: bool = False,
     create: bool = True,
     dice: random.Random | None = None,
+    keys: KeyRing | None = None,
 ) -> JobManager:
     """Open the store behind `url` (or take one that is open) and put a manager on it.
 
     `memory:` holds jobs in this process; `sqlite:///jobs.db` in a file (three slashes: relative path,
-    four: absolute). Without a `clock`, the store's own is the authority.
+    four: absolute). Without a `clock`, the store's own is the authority. With `keys`, contents of jobs are
+    encrypted in the store.
     """
     store = await open_store(url, migrate=migrate, create=create) if isinstance(url, str) else url
     try:
@@ -44,7 +47,7 @@ async def connect(
         raise
     if isinstance(policies, Policy):
         policies = Policies(default=policies)
-    return JobManager(store, clock=clock, policies=policies, tenant=tenant, dice=dice)
+    return JobManager(store, clock=clock, policies=policies, tenant=tenant, dice=dice, keys=keys)
 
 
 async def measured_clock(store: JobStore) -> StoreClock:

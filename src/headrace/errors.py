@@ -128,6 +128,12 @@ class EmptySelection(InvalidInput):
     code = "EMPTY_SELECTION"
 
 
+class InvalidKeyRing(InvalidInput):
+    """A key ring cannot be: a key of the wrong size, an id twice, no primary key; or none was given."""
+
+    code = "INVALID_KEY_RING"
+
+
 # --- what the lifecycle refuses ------------------------------------------------------------------
 
 
@@ -185,6 +191,20 @@ class NotTerminal(Refusal):
     """Only ended jobs can be deleted or redriven; at least one of these has not ended."""
 
     code = "NOT_TERMINAL"
+
+
+# --- what is encrypted ---------------------------------------------------------------------------
+
+
+class CannotDecrypt(HeadraceError):
+    """Contents are encrypted, and the key is missing or they were damaged. Nothing was changed."""
+
+    code = "CANNOT_DECRYPT"
+
+    def __init__(self, message: str, *, key_id: str, why: str) -> None:
+        super().__init__(message)
+        self.key_id = key_id
+        self.why = why
 
 
 # --- what the store cannot do --------------------------------------------------------------------

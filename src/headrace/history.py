@@ -13,6 +13,8 @@ from headrace.model import LEASED, TERMINAL, Dependency, Event, EventKind, Job, 
 
 MESSAGE_CHARS_MAX = 1000
 """Of an error's message in an event; the job keeps more."""
+ENCRYPTED = "encrypted"
+"""Stands for the message in the events of encrypted jobs."""
 
 KIND_OF_TARGET: Mapping[State, EventKind] = {
     State.PENDING: EventKind.UNBLOCKED,
@@ -61,6 +63,11 @@ def event_of(
         else None,
         detail_json=detail_json,
     )
+
+
+def without_message(event: Event) -> Event:
+    """The event for a job that is encrypted: the log keeps category and code, never what was said."""
+    return event if event.message is None else msgspec.structs.replace(event, message=ENCRYPTED)
 
 
 def _span(start: datetime | None, end: datetime) -> int | None:

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from headrace import codec
+from headrace.envelope import Seals, is_sealed
 
 DEFAULT_QUEUE = "default"
 DEFAULT_TENANT = "default"
@@ -141,7 +142,8 @@ class Lease(msgspec.Struct, frozen=True):
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One job, as the store holds it. Times are aware and in UTC.
 
-    `payload`, `result` and `checkpoint` decode the stored JSON on each access.
+    `payload`, `result` and `checkpoint` decode the stored JSON on each access. Where it is encrypted and
+    the manager has no key for it, they are a `headrace.envelope.Sealed`.
     """
 
     # who it is: never changes
@@ -211,6 +213,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     log_json: bytes | None = None
     """The last lines that handlers have logged, over all attempts."""
 
+    # how its contents are encrypted: no part of the row, the manager's own
+    seals: Seals | None = None
+    """None: as far as the manager has looked, nothing of this job is encrypted."""
+
     @property
     def payload(self) -> Any:
         return codec.decode(self.payload_json)
@@ -225,12 +231,25 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log(self) -> list[Any]:
-        return [] if self.log_json is None else codec.decode(self.log_json)
+        if self.log_json is None:
+            return []
+        lines = codec.decode(self.log_json)
+        return lines if isinstance(lines, list) else [lines]  # one that says: encrypted
 
     @property
     def lease(self) -> Lease | None:
         """The hold on this job, while it is leased."""
         return None if self.token is None else Lease(self.id, self.token, self.lease_seconds)
+
+    @property
+    def is_sealed(self) -> bool:
+        """Encrypted, and its reader cannot decrypt it: a worker must not run it."""
+        return (
+            is_sealed(self.payload_json)
+            or is_sealed(self.checkpoint_json)
+            or is_sealed(self.log_json)
+            or is_sealed(self.result_json)
+        )
 
     @property
     def is_terminal(self) -> bool:

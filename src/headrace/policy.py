@@ -65,6 +65,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     keep_other_seconds: float | None = 90 * _DAY
     """How long failed, dead, cancelled and abandoned jobs are kept."""
     payload_bytes_max: int = PAYLOAD_BYTES_DEFAULT
+    encrypted: bool = True
+    """Whether a manager with a key ring encrypts; without a ring it does not matter."""
 
     def __post_init__(self) -> None:
         for name in ("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"):

@@ -6,6 +6,7 @@ from headrace.manager.explanation import Explanation, Reason, Why
 from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager, Maintained
 from headrace.manager.queries import Page, Stats
+from headrace.manager.rotation import Reencrypted
 from headrace.manager.settlement import (
     CancelAcknowledged,
     Completed,
@@ -31,6 +32,7 @@ __all__ = [
     "Outcome",
     "Page",
     "Reason",
+    "Reencrypted",
     "Released",
     "Settled",
     "Snoozed",

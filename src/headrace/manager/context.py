@@ -6,9 +6,13 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import cast
 
 from headrace.clock import Clock, ShiftedClock, StoreClock
+from headrace.crypto import KeyRing
 from headrace.errors import JobNotFound
+from headrace.manager.sealed_store import SealedStore
+from headrace.manager.sealing import Sealing
 from headrace.model import Job
 from headrace.policy import Policies, Policy
 from headrace.stores.base import JobStore
@@ -33,8 +37,13 @@ class Context:
         policies: Policies,
         tenant: str | None,
         dice: random.Random,
+        *,
+        keys: KeyRing | None = None,
     ) -> None:
-        self.store = store
+        self.sealing = Sealing(keys, policies)
+        self.bare_store = store
+        """As it is. Jobs that are read through `store` are open, as far as there are keys."""
+        self.store = cast("JobStore", SealedStore(store, self.sealing))
         self.clock = clock
         self.policies = policies
         self.tenant = tenant

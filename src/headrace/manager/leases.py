@@ -170,20 +170,17 @@ async def annotate(
     if progress is not None and not _is_fraction(progress):
         raise InvalidLimit(f"progress is {progress}; it must be from 0 to 1; nothing was changed")
     limit = context.policy(job.queue).payload_bytes_max
-    written = await context.store.annotate(
-        lease,
-        Note(
-            progress=progress,
-            progress_note=None
-            if note is None
-            else validation.check_text(note, "the note", NOTE_CHARS_MAX),
-            checkpoint_json=None
-            if checkpoint is UNSET
-            else codec.encode(checkpoint, what="checkpoint", limit=limit),
-            log_json=None if log is UNSET else codec.encode(log, what="log", limit=limit),
-        ),
-        context.now(),
+    said = Note(
+        progress=progress,
+        progress_note=None
+        if note is None
+        else validation.check_text(note, "the note", NOTE_CHARS_MAX),
+        checkpoint_json=None
+        if checkpoint is UNSET
+        else codec.encode(checkpoint, what="checkpoint", limit=limit),
+        log_json=None if log is UNSET else codec.encode(log, what="log", limit=limit),
     )
+    written = await context.store.annotate(lease, context.sealing.note(job, said), context.now())
     if not written:
         raise _why_not(context, (await context.read([lease.job_id])).get(lease.job_id), lease)
 

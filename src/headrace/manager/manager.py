@@ -11,6 +11,7 @@ import msgspec
 
 from headrace import lifecycle, validation
 from headrace.clock import Clock
+from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, InvalidInput, JobNotFound, TemporaryError
 from headrace.lifecycle import Command
 from headrace.manager import (
@@ -21,6 +22,7 @@ from headrace.manager import (
     queries,
     recovery,
     retention,
+    rotation,
     settlement,
     submission,
 )
@@ -72,6 +74,7 @@ class JobManager:
         policies: Policies | None = None,
         tenant: str | None = None,
         dice: random.Random | None = None,
+        keys: KeyRing | None = None,
     ) -> None:
         self._context = Context(
             store,
@@ -79,13 +82,15 @@ class JobManager:
             policies or Policies(),
             None if tenant is None else validation.check_name(tenant, "tenant"),
             dice or random.Random(),  # noqa: S311 - jitter, not secrets
+            keys=keys,
         )
         self._claims = leases.Claims(self._context)
         self._scoped: dict[str, JobManager] = {}
 
     @property
     def store(self) -> JobStore:
-        return self._context.store
+        """The store as it is: what is encrypted there is not decrypted here."""
+        return self._context.bare_store
 
     @property
     def clock(self) -> Clock:
@@ -94,6 +99,11 @@ class JobManager:
     @property
     def policies(self) -> Policies:
         return self._context.policies
+
+    @property
+    def keys(self) -> KeyRing | None:
+        """What new contents are encrypted with. None: nothing is."""
+        return self._context.sealing.keys
 
     @property
     def tenant(self) -> str | None:
@@ -128,13 +138,14 @@ class JobManager:
         return self._sibling(self.store.on(connection), self.tenant)
 
     def _sibling(self, store: JobStore, tenant: str | None) -> JobManager:
-        """The same clock, policies and dice on another view of the store."""
+        """The same clock, policies, dice and keys on another view of the store."""
         return JobManager(
             store,
             clock=self.clock,
             policies=self.policies,
             tenant=tenant,
             dice=self._context.dice,
+            keys=self.keys,
         )
 
     async def close(self) -> None:
@@ -378,6 +389,23 @@ class JobManager:
     async def redrive(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> submission.Submitted:
         """Run failed, dead or cancelled jobs again, as new jobs linked by previous_id."""
         return await retention.redrive(self._context, selection(ids, tags))
+
+    # --- encrypted jobs --------------------------------------------------------------------------
+
+    async def reencrypt(
+        self, *, limit: int | None = None, cursor: str | None = None, seal_plain: bool = False
+    ) -> rotation.Reencrypted:
+        """Bring what is encrypted under the ring's primary key. Looks at up to `limit` jobs (None: all).
+
+        `cursor` goes on where a call with a limit ended. `seal_plain` encrypts, too, what was stored in the
+        clear. Can be stopped and repeated at any time: what is done is passed over.
+        """
+        return await rotation.reencrypt(
+            self._context,
+            limit=None if limit is None else validation.check_limit(limit, "limit"),
+            cursor=cursor,
+            seal_plain=seal_plain,
+        )
 
     # --- reading ---------------------------------------------------------------------------------
 

@@ -45,12 +45,12 @@ async def find(context: Context, query: Query, cursor: str | None) -> Page:
     """One page; pages are stable: a job that appears or changes meanwhile moves no other job."""
     validation.check_limit(query.limit, "limit", maximum=FIND_LIMIT_MAX)
     direction = "d" if query.newest_first else "a"
-    after = None if cursor is None else _seq(cursor, direction)
+    after = None if cursor is None else seq_of(cursor, direction)
     jobs = await context.store.find(
         msgspec.structs.replace(query, tenant=context.tenant, after_seq=after)
     )
     more = len(jobs) == query.limit
-    return Page(tuple(jobs), f"{direction}{jobs[-1].seq}" if more else None)
+    return Page(tuple(jobs), cursor_at(jobs[-1], direction) if more else None)
 
 
 async def stats(context: Context, *, queues: Sequence[str] | None, tags: Sequence[str]) -> Stats:
@@ -99,7 +99,12 @@ async def follow(
         await context.store.wait(cursor, left)
 
 
-def _seq(cursor: object, direction: str) -> int:
+def cursor_at(job: Job, direction: str) -> str:
+    """Where a page goes on after this job."""
+    return f"{direction}{job.seq}"
+
+
+def seq_of(cursor: object, direction: str) -> int:
     if (
         not isinstance(cursor, str)
         or cursor[:1] != direction

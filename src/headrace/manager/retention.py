@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from headrace.errors import Contention, InvalidTransition, JobNotFound, NotTerminal
+from headrace.envelope import is_sealed, told, unpack
+from headrace.errors import (
+    CannotDecrypt,
+    Contention,
+    InvalidTransition,
+    JobNotFound,
+    NotTerminal,
+)
 from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft, KeyRule
@@ -84,7 +91,7 @@ def _again(job: Job, now: datetime) -> Draft:
         queue=job.queue,
         type=job.type,
         tags=job.tags,
-        payload_json=job.payload_json,
+        payload_json=_payload_of(job),
         priority=job.priority,
         created_at=now,
         key=f"redrive:{job.id}",
@@ -101,6 +108,18 @@ def _again(job: Job, now: datetime) -> Draft:
         updated_at=now,
     )
     return Draft(fresh, (), KeyRule(window_seconds=None, released_when_terminal=True))
+
+
+def _payload_of(job: Job) -> bytes:
+    """The payload, for another job: encrypted contents are bound to theirs."""
+    if is_sealed(job.payload_json):
+        body = unpack(job.payload_json)
+        raise CannotDecrypt(
+            f"the payload of job {job.id} is {told(body)}; a new job would need it, so nothing was submitted",
+            key_id=body.key,
+            why=body.why or "the key is not in the ring",
+        )
+    return job.payload_json
 
 
 async def _keep_times(
