@@ -134,6 +134,28 @@ class InvalidKeyRing(InvalidInput):
     code = "INVALID_KEY_RING"
 
 
+class InvalidSchedule(InvalidInput):
+    """A cron expression, time zone or interval cannot be, or a schedule's job is not one for every tick."""
+
+    code = "INVALID_SCHEDULE"
+
+
+class DuplicateSchedule(InvalidInput):
+    """Another schedule has this name already. It was left as it is."""
+
+    code = "DUPLICATE_SCHEDULE"
+
+
+class ScheduleNotFound(HeadraceError):
+    """No schedule has this name, or it belongs to another tenant: the two are never told apart."""
+
+    code = "SCHEDULE_NOT_FOUND"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"schedule {name} was not found; nothing was changed")
+        self.name = name
+
+
 # --- what the lifecycle refuses ------------------------------------------------------------------
 
 
@@ -145,6 +167,16 @@ class JobNotFound(HeadraceError):
     def __init__(self, job_id: str) -> None:
         super().__init__(f"job {job_id} was not found; nothing was changed")
         self.job_id = job_id
+
+
+class BatchNotFound(HeadraceError):
+    """No job belongs to a batch of this id, or only another tenant's do."""
+
+    code = "BATCH_NOT_FOUND"
+
+    def __init__(self, batch_id: str) -> None:
+        super().__init__(f"no job of a batch {batch_id} was found")
+        self.batch_id = batch_id
 
 
 class Refusal(HeadraceError):
@@ -191,6 +223,21 @@ class NotTerminal(Refusal):
     """Only ended jobs can be deleted or redriven; at least one of these has not ended."""
 
     code = "NOT_TERMINAL"
+
+
+# --- what the limits refuse ----------------------------------------------------------------------
+
+
+class QueueFull(HeadraceError):
+    """As much waits on the queue as may wait there. Nothing was stored; it may work later."""
+
+    code = "QUEUE_FULL"
+
+    def __init__(self, message: str, *, queue: str, tenant: str | None) -> None:
+        super().__init__(message)
+        self.queue = queue
+        self.tenant = tenant
+        """Whose limit it is. None: that of the whole queue."""
 
 
 # --- what is encrypted ---------------------------------------------------------------------------

@@ -1,0 +1,11 @@
+"""What keeps a store healthy while workers run: lapsed leases, lifetimes, dependencies, schedules, retention.
+
+Every worker runs all of it. There is no leader to elect and none to lose: each step does only what is due,
+and however many hosts do it at once, it is done once.
+"""
+
+from headrace.maintenance.loop import Maintenance, Round
+from headrace.maintenance.step import Done, Step
+from headrace.maintenance.steps import DEFAULT_STEPS
+
+__all__ = ["DEFAULT_STEPS", "Done", "Maintenance", "Round", "Step"]

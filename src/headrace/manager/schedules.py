@@ -1,0 +1,208 @@
+"""Schedules: kept as records of the store, fired by whoever comes first.
+
+Each tick is an idempotent submission, so any number of hosts may fire at once. The job goes in before
+the schedule moves on: a crash in between repeats a submission that is then refused as a duplicate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from urllib.parse import quote
+
+import msgspec
+
+from headrace import schedules
+from headrace.errors import (
+    Contention,
+    DuplicateJob,
+    DuplicateSchedule,
+    HeadraceError,
+    InvalidBatch,
+    InvalidSchedule,
+    ScheduleNotFound,
+    StoreCorrupt,
+    StoreError,
+)
+from headrace.manager import submission
+from headrace.manager.changes import CONFLICTS_MAX
+from headrace.manager.context import Context
+from headrace.model import DEFAULT_TENANT, Job
+from headrace.schedules import Schedule, tick_spec
+from headrace.spec import JobSpec
+from headrace.stores.base import Record
+
+KIND = "schedule"
+
+
+class Unfired(msgspec.Struct, frozen=True):
+    """A schedule that could not be fired. It is as it was, and is tried again in the next round."""
+
+    name: str
+    tenant: str | None
+    """None: the schedule cannot be read."""
+    error: HeadraceError
+
+
+class Fired(msgspec.Struct, frozen=True, kw_only=True):
+    """What one round made of the schedules."""
+
+    jobs: tuple[Job, ...] = ()
+    """New ones only: what another host had submitted already does not count."""
+    next_due: datetime | None = None
+    """When the next tick comes. None: there is nothing to wait for."""
+    unfired: tuple[Unfired, ...] = ()
+
+
+async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
+    """Store it. One of the same name stays as it is: the same is the answer, another is refused."""
+    submission.check(context, tick_spec(wanted, wanted.created_at), own_ids=True)
+    for _ in range(CONFLICTS_MAX):
+        record = await _record(context, wanted.name, wanted.tenant)
+        stored = _replaceable(record) if replace else _stored(record)
+        if stored is not None and schedules.is_same(stored, wanted):
+            return stored
+        if record.version > 0 and not replace:
+            raise DuplicateSchedule(
+                f"there is another schedule {wanted.name}, and it was left as it is: "
+                "replace it, or choose another name"
+            )
+        new = wanted if stored is None else schedules.replaced(stored, wanted)
+        if await context.store.put_record(_rewritten(record, new)):
+            return new
+    raise _contention(wanted.name)
+
+
+async def find_all(context: Context) -> tuple[Schedule, ...]:
+    """Those of the manager's tenant, or of all, in order of tenant and name."""
+    found = [schedules.decode(record.body_json, record.name) for record in await _records(context)]
+    return tuple(sorted(found, key=lambda one: (one.tenant, one.name)))
+
+
+async def change(context: Context, name: str, decide: Callable[[Schedule], Schedule]) -> Schedule:
+    """The schedule after the change, or ScheduleNotFound."""
+    for _ in range(CONFLICTS_MAX):
+        record = await _record(context, name, _own_tenant(context))
+        stored = _stored(record)
+        if stored is None:
+            raise ScheduleNotFound(name)
+        new = decide(stored)
+        if new == stored or await context.store.put_record(_rewritten(record, new)):
+            return new
+    raise _contention(name)
+
+
+async def remove(context: Context, name: str) -> bool:
+    """True if there was one, readable or not. The jobs it has submitted stay."""
+    for _ in range(CONFLICTS_MAX):
+        record = await _record(context, name, _own_tenant(context))
+        if record.version == 0:
+            return False
+        if await context.store.delete_record(record):
+            return True
+    raise _contention(name)
+
+
+async def fire(context: Context, limit: int) -> Fired:
+    """One round: submit what is due, at most `limit` jobs; what is left comes with the next round."""
+    await context.synchronise()
+    jobs: list[Job] = []
+    unfired: list[Unfired] = []
+    due_times: list[datetime] = []
+    for record in await _records(context):
+        schedule = None
+        try:
+            schedule = schedules.decode(record.body_json, record.name)
+            now = context.now()
+            if schedule.paused:
+                continue
+            if len(jobs) >= limit:
+                due_times.append(now)
+                break
+            jobs += await _fire_one(context, record, schedule, now, limit - len(jobs))
+            due_times += schedules.upcoming(schedule, now)
+        except HeadraceError as error:
+            if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
+                raise  # the store's trouble is no schedule's fault
+            name, tenant = (schedule.name, schedule.tenant) if schedule else (record.name, None)
+            unfired.append(Unfired(name, tenant, error))
+    return Fired(jobs=tuple(jobs), next_due=min(due_times, default=None), unfired=tuple(unfired))
+
+
+async def _fire_one(
+    context: Context, record: Record, schedule: Schedule, now: datetime, limit: int
+) -> Sequence[Job]:
+    due = schedules.due_ticks(schedule, now)
+    if due.done_until is None:
+        return ()
+    ticks = due.ticks[:limit]
+    jobs = await _submit(context, [tick_spec(schedule, tick) for tick in ticks])
+    moved = msgspec.structs.replace(
+        schedule,
+        done_until=ticks[-1] if ticks else due.done_until,
+        last_tick=ticks[-1] if ticks else schedule.last_tick,
+    )
+    # Whoever wrote it meanwhile has fired the same ticks, or changed the schedule: the next round sees.
+    await context.store.put_record(_rewritten(record, moved))
+    return jobs
+
+
+async def _submit(context: Context, specs: Sequence[JobSpec]) -> list[Job]:
+    """The jobs that were not there yet."""
+    try:
+        submitted = await submission.submit(context, specs, own_ids=True)
+    except DuplicateJob:
+        return []
+    except InvalidBatch as error:
+        if not isinstance(error.cause, DuplicateJob):
+            raise
+        return [job for spec in specs for job in await _submit(context, [spec])]
+    return [job for job, new in zip(submitted.jobs, submitted.created, strict=True) if new]
+
+
+# --- records -------------------------------------------------------------------------------------
+
+
+def _own_tenant(context: Context) -> str:
+    """Names are looked up where an unbound manager's own submissions go."""
+    return context.tenant or DEFAULT_TENANT
+
+
+def _record_name(name: str, tenant: str) -> str:
+    """Unique for the pair: the first slash ends the tenant."""
+    return f"{quote(tenant, safe='')}/{name}"
+
+
+async def _records(context: Context) -> Sequence[Record]:
+    found = await context.store.records(KIND)
+    if context.tenant is None:
+        return found
+    own = _record_name("", context.tenant)
+    return [record for record in found if record.name.startswith(own)]
+
+
+async def _record(context: Context, name: str, tenant: str) -> Record:
+    """As stored, or one of version 0."""
+    key = _record_name(name, tenant)
+    found = await context.store.records(KIND, [key])
+    return found[0] if found else Record(kind=KIND, name=key)
+
+
+def _stored(record: Record) -> Schedule | None:
+    return schedules.decode(record.body_json, record.name) if record.version else None
+
+
+def _replaceable(record: Record) -> Schedule | None:
+    """None, too, for one that cannot be read: it can still be replaced."""
+    try:
+        return _stored(record)
+    except (StoreCorrupt, InvalidSchedule):
+        return None
+
+
+def _rewritten(record: Record, schedule: Schedule) -> Record:
+    return msgspec.structs.replace(record, body_json=schedules.encode(schedule))
+
+
+def _contention(name: str) -> Contention:
+    return Contention(f"schedule {name} kept changing; nothing was changed, try again")
