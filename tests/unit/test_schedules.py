@@ -15,6 +15,8 @@ from headrace import schedules
 from headrace.errors import HeadraceError, InvalidInput, InvalidSchedule, StoreCorrupt
 from headrace.retry import Constant
 from headrace.schedules import Cron, Every, Misfire, Schedule, When
+from headrace.schedules import schedule as schedule_rules
+from headrace.schedules import stored as stored_form
 from headrace.spec import JobSpec
 
 NOW = datetime(2026, 6, 1, 12, 0, 0, 500_000, tzinfo=UTC)
@@ -234,7 +236,7 @@ def test_the_last_ticks_are_those_that_counting_all_gives(
     begin = at("2026-03-01T00:00")
     schedule, now = declare(when, begin), begin + timedelta(hours=hours)
     everything = list(itertools.takewhile(lambda tick: tick <= now, when.ticks(begin, begin)))
-    assert list(schedules._last_ticks(schedule, now, count)) == everything[-count:]
+    assert list(schedule_rules._last_ticks(schedule, now, count)) == everything[-count:]
 
 
 def test_a_paused_schedule_has_nothing_due_and_resumes_by_its_rule() -> None:
@@ -321,6 +323,7 @@ def test_what_can_be_said_of_one_job_only_is_refused(fields: dict[str, Any]) -> 
         {"job": JobSpec(type="t", tenant="")},
         {"job": JobSpec(type="t", on_success=None)},  # type: ignore[arg-type]  # that is the point
         {"job": JobSpec(type="t", on_success="abc")},  # type: ignore[arg-type]  # that is the point
+        {"job": JobSpec(type="t", on_success=[JobSpec(type="t", tenant="other")])},
         {"misfire": "sometimes"},
         {"grace_seconds": -1},
         {"when": "0 3 * * *"},
@@ -360,8 +363,8 @@ def test_a_schedule_comes_back_as_it_was_stored(when: When, job: JobSpec) -> Non
 
 
 def test_every_field_of_a_description_is_stored_or_refused() -> None:
-    stored = set(schedules._Template.__struct_fields__)
-    assert set(JobSpec.__struct_fields__) == {*stored, *schedules._OF_ONE_JOB, "tenant"}
+    stored = set(stored_form._Template.__struct_fields__)
+    assert set(JobSpec.__struct_fields__) == {*stored, *schedule_rules._OF_ONE_JOB, "tenant"}
 
 
 def test_what_cannot_be_read_is_named() -> None:
