@@ -1,7 +1,8 @@
 """Dependencies between jobs: what a graph may look like, and when a blocked job may go. Pure.
 
 A child waits until every parent it needs has completed and, if it has AFTER_ANY parents, until one
-of those has ended in whatever way. A needed parent that ends badly takes the child with it.
+of those has ended in whatever way; a child that gathers waits until all of them have. A needed parent
+that ends badly takes the child with it.
 """
 
 from __future__ import annotations
@@ -9,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from headrace.errors import DependencyCycle, InvalidDependency
 from headrace.model import DependencyKind, State
 
 DEPENDENCIES_MAX = 1000
 DEPTH_MAX = 100
+
+GATHERS = "headrace:gathers"
+"""A job with this tag waits for all of its AFTER_ANY parents to end, not only for the first."""
 
 PROPAGATED: Mapping[State, State] = {
     State.FAILED: State.FAILED,
@@ -63,6 +68,13 @@ def judge(join: Join) -> Verdict:
     if join.needs_open or (join.any_open and not join.any_ended):
         return Wait()
     return Go()
+
+
+def seen_by(tags: Sequence[str], join: Join) -> Join:
+    """The facts as they count for a child with these tags: to one that gathers, none ended until all did."""
+    if GATHERS not in tags:
+        return join
+    return replace(join, any_ended=join.any_ended and not join.any_open)
 
 
 def join_of(parents: Sequence[tuple[DependencyKind, State | None]]) -> Join:

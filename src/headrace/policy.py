@@ -67,6 +67,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     payload_bytes_max: int = PAYLOAD_BYTES_DEFAULT
     encrypted: bool = True
     """Whether a manager with a key ring encrypts; without a ring it does not matter."""
+    deliver_callbacks: bool = True
+    """A job's `callback_url` is told of its end. False: the url is only kept, as the specifications do."""
 
     def __post_init__(self) -> None:
         for name in ("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"):
@@ -83,14 +85,33 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
+WEBHOOKS_QUEUE = "headrace.webhooks"
+
+WEBHOOKS = Policy(
+    lease_seconds=60.0,
+    # About two days in all, which is how long receivers may be expected to be down.
+    max_attempts=10,
+    backoff=Exponential(initial=5.0, multiplier=5.0, cap=12 * 60 * _MINUTE),
+    timeout_seconds=_MINUTE,
+    # It is born with the job it tells of, which may itself wait for longer than any bound chosen here.
+    lifetime_seconds=None,
+    # It holds ids and a url, which stand in the open in the job it tells of.
+    encrypted=False,
+    deliver_callbacks=False,
+)
+
+BUILT_IN: Mapping[str, Policy] = {WEBHOOKS_QUEUE: WEBHOOKS}
+"""Headrace's own queues, unless they are given another policy."""
+
+
 class Policies(msgspec.Struct, frozen=True):
-    """The policy of each queue: its own, or the default."""
+    """The policy of each queue: its own, or the default (that of Headrace's own queues is built in)."""
 
     default: Policy = Policy()
     queues: Mapping[str, Policy] = {}
 
     def of(self, queue: str) -> Policy:
-        return self.queues.get(queue, self.default)
+        return self.queues.get(queue) or BUILT_IN.get(queue, self.default)
 
 
 DEFAULT = Policy()
@@ -104,6 +125,7 @@ BACKEND_API = Policy(
     timeout_seconds=None,
     lifetime_seconds=None,
     keep_other_seconds=None,
+    deliver_callbacks=False,
 )
 
 QUEUE_SEMANTICS = Policy(
@@ -115,6 +137,7 @@ QUEUE_SEMANTICS = Policy(
     lifetime_seconds=None,
     keep_completed_seconds=None,
     keep_other_seconds=None,
+    deliver_callbacks=False,
 )
 
 JOB_MODEL = Policy(
@@ -124,6 +147,7 @@ JOB_MODEL = Policy(
     backoff=Exponential(initial=1.0, multiplier=2.0, cap=3600.0, jitter=False),
     key_released_when_terminal=False,
     ids=IdSource.SERVER,
+    deliver_callbacks=False,
 )
 
 JOB_STORE = Policy(
@@ -135,6 +159,7 @@ JOB_STORE = Policy(
     on_duplicate_id=OnDuplicateId.EXISTING,
     lifetime_seconds=None,
     keep_other_seconds=None,
+    deliver_callbacks=False,
 )
 
 CONFORMANCE = Policy(
@@ -148,6 +173,7 @@ CONFORMANCE = Policy(
     lifetime_seconds=None,
     keep_completed_seconds=None,
     keep_other_seconds=None,
+    deliver_callbacks=False,
 )
 
 PRESETS: Mapping[str, Policy] = {

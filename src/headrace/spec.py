@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -51,6 +51,11 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     backoff: retry.StoredBackoff | None = None
     correlation_id: str | None = None
     callback_url: str | None = None
+    """Told of the job's end by a signed request, where the queue's policy delivers."""
+    on_success: JobSpec | Sequence[JobSpec] = ()
+    """Stored with this job; run once it has completed."""
+    on_failure: JobSpec | Sequence[JobSpec] = ()
+    """Stored with this job; run once it has ended in any other way."""
 
 
 def draft(
@@ -176,9 +181,4 @@ def _optional(value: str | None, what: str, chars_max: int) -> str | None:
 
 
 def _url(value: str | None) -> str | None:
-    url = _optional(value, "the callback url", validation.URL_CHARS_MAX)
-    if url is not None and not url.startswith(("https://", "http://")):
-        raise InvalidInput(
-            f"the callback url must start with https:// or http://; {validation.UNCHANGED}"
-        )
-    return url
+    return None if value is None else validation.check_url(value, "the callback url")

@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
+from urllib.parse import urlsplit
 
 from headrace.errors import (
     InvalidId,
@@ -151,6 +152,26 @@ def check_message(value: object, what: str) -> str:
 def check_text(value: object, what: str, chars_max: int) -> str:
     """Any text that every store can keep, line breaks included."""
     return _text(value, what, chars_max, InvalidName, printable=False)
+
+
+def check_url(value: object, what: str) -> str:
+    """A http or https url that a request can be sent to as it stands: with a host, without credentials."""
+    url = check_text(value, what, URL_CHARS_MAX)
+    if not url.isascii() or not url.isprintable() or not {" ", "\\"}.isdisjoint(url):
+        raise InvalidInput(f"{what} has characters that must be percent-encoded; {UNCHANGED}")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise InvalidInput(f"{what} is not a url: {error}; {UNCHANGED}") from error
+    if parts.scheme not in ("https", "http"):
+        raise InvalidInput(f"{what} must start with https:// or http://; {UNCHANGED}")
+    if not parts.hostname or port == 0:
+        raise InvalidInput(f"{what} names no host that can be reached; {UNCHANGED}")
+    if "@" in parts.netloc:
+        # It would stand in the job, in listings and in logs for everybody to read.
+        raise InvalidInput(f"{what} must not hold a user name or a password; {UNCHANGED}")
+    return url
 
 
 def _text(

@@ -160,7 +160,8 @@ async def ripple(context: Context, touched: Sequence[Edge]) -> int:
         changes = [
             lifecycle.apply(job, command, context.now())
             for job in jobs.values()
-            if job.state is State.BLOCKED and (command := _verdict(joins[job.id])) is not None
+            if job.state is State.BLOCKED
+            and (command := _verdict(graph.seen_by(job.tags, joins[job.id]))) is not None
         ]
         seen = [(edge.parent_id, edge.child_id) for edge in touched]
         committed = await context.store.commit(Commit(changes=changes, seen=seen))

@@ -29,6 +29,13 @@ class Draft(msgspec.Struct, frozen=True):
     job: Job
     dependencies: tuple[Dependency, ...]
     key_rule: KeyRule
+    riders: tuple[Draft, ...] = ()
+    """Jobs that wait for this one's end: stored with it, and left out if it is there already."""
+
+    @property
+    def whole(self) -> list[Draft]:
+        """This draft and all that is stored with it, itself first."""
+        return [self, *(one for rider in self.riders for one in rider.whole)]
 
 
 class Placement(msgspec.Struct, frozen=True):
@@ -68,7 +75,9 @@ async def place(
         born[job_id] = lifecycle.submit(job, needs[job_id], waits=waits)
         edges += into
     if spawner is not None:
-        edges += await _joined_by(context, spawner, [job for job, _ in born.values()], edges)
+        # What a spawned job brings along is not itself spawned: a join does not wait for a webhook.
+        spawned = [job for job, _ in born.values() if job.parent_id is not None]
+        edges += await _joined_by(context, spawner, spawned, edges)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
     return Placement(
         [born[draft.job.id] for draft in drafts], edges, parents, _joins(needs, stored)
@@ -153,9 +162,8 @@ def _among(job: Job, parents: Sequence[tuple[DependencyKind, Job]]) -> tuple[Job
     graph.check_depth(job.id, depth)
     # A dependent job is as urgent as the most urgent job it waits for.
     priority = min([job.priority, *(parent.priority for _, parent in parents)])
-    goes = isinstance(
-        graph.judge(graph.join_of([(kind, _outcome(it)) for kind, it in parents])), graph.Go
-    )
+    join = graph.join_of([(kind, _outcome(it)) for kind, it in parents])
+    goes = isinstance(graph.judge(graph.seen_by(job.tags, join)), graph.Go)
     # A job that may go needs no second look. One that must fall is stored blocked with an outcome not
     # seen yet, so that it falls by the same path, and after a crash by the same sweep, as any other.
     edges = [
@@ -174,7 +182,7 @@ async def _joined_by(
         for edge in await context.store.edges(parent_id=spawner.job_id)
         if edge.kind is DependencyKind.FAN_IN and edge.outcome is None
     ]
-    if not joins:
+    if not joins or not spawned:
         return []
     above = await _ancestors(context, {edge.parent_id for edge in edges})
     added: list[Edge] = []

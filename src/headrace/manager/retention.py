@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
+from headrace import completion
 from headrace.envelope import is_sealed, told, unpack
 from headrace.errors import (
     CannotDecrypt,
@@ -17,8 +20,8 @@ from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft, KeyRule
 from headrace.manager.selection import Selection, select
-from headrace.manager.submission import Submitted, store_drafts
-from headrace.model import TERMINAL, Job, State, new_id
+from headrace.manager.submission import Submitted, draft_one, store_drafts
+from headrace.model import TERMINAL, Dependency, Job, State, new_id
 from headrace.stores.base import Query
 
 BATCH_JOBS = 1000
@@ -76,7 +79,32 @@ async def redrive(context: Context, chosen: Selection) -> Submitted:
                 job_id=job.id,
             )
     now = context.now()
-    return await store_drafts(context, [_again(job, now) for job in jobs])
+    return await store_drafts(context, [await _with_riders(context, job, now) for job in jobs])
+
+
+async def _with_riders(context: Context, job: Job, now: datetime) -> Draft:
+    """The job again, with its webhook and its hooks: whoever heard of its end hears of the new one's."""
+    again = _again(job, now)
+    deliver = context.policy(job.queue).deliver_callbacks
+    told = [draft_one(context, one, now) for one in completion.webhooks(again.job, deliver=deliver)]
+    return replace(again, riders=(*told, *await _hooks(context, job, again.job, now)))
+
+
+async def _hooks(context: Context, old: Job, fresh: Job, now: datetime) -> list[Draft]:
+    """The hooks of the old job for the fresh one."""
+    edges = await context.store.edges(parent_id=old.id)
+    children = await context.read([edge.child_id for edge in edges])
+    hooks = []
+    for edge in edges:
+        child = children.get(edge.child_id)
+        role = None if child is None else completion.hook_role(child, old.id)
+        if child is not None and role is not None:
+            again = await _with_riders(context, child, now)
+            tags = {*child.tags, role.of(fresh.id)} - {role.of(old.id)}
+            moved = replace(again.job, tags=tuple(sorted(tags)), key=None)
+            needs = (Dependency(fresh.id, edge.kind),)
+            hooks.append(replace(again, job=moved, dependencies=needs))
+    return hooks
 
 
 def _again(job: Job, now: datetime) -> Draft:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from headrace import graph, lifecycle, spec, validation
+from headrace import completion, graph, lifecycle, spec, validation
 from headrace.errors import (
     Contention,
     DependencyNotFound,
@@ -17,11 +17,12 @@ from headrace.errors import (
     InvalidInput,
     StoreError,
 )
+from headrace.manager import admission
 from headrace.manager.changes import CONFLICTS_MAX, ripple_or_leave
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft, KeyRule, Placement, late_spawned, place
 from headrace.model import DEFAULT_TENANT, Edge, Job
-from headrace.policy import OnDuplicateId
+from headrace.policy import IdSource, OnDuplicateId
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, KeyScope
 
@@ -42,13 +43,26 @@ class Submitted(msgspec.Struct, frozen=True):
 
 
 async def submit(
-    context: Context, specs: Sequence[JobSpec], *, spawner: Fence | None = None
+    context: Context,
+    specs: Sequence[JobSpec],
+    *,
+    spawner: Fence | None = None,
+    own_ids: bool = False,
 ) -> Submitted:
-    """Store every job or none. `spawner`: the lease of the running job that makes these."""
+    """Store every job or none. `spawner`: the lease of the running job that makes these.
+
+    `own_ids`: Headrace itself has named these jobs, whoever names those that others submit.
+    """
     validation.check_limit(
         len(specs), "the number of jobs in a batch", minimum=0, maximum=BATCH_JOBS_MAX
     )
-    return await store_drafts(context, _draft_all(context, specs, spawner), spawner=spawner)
+    drafts = draft_all(context, specs, spawner=spawner, own_ids=own_ids)
+    return await store_drafts(context, drafts, spawner=spawner)
+
+
+def check(context: Context, spec: JobSpec, *, own_ids: bool = False) -> None:
+    """Raise what submitting this job now would raise before the store is asked."""
+    draft_all(context, [spec], own_ids=own_ids)
 
 
 async def store_drafts(
@@ -66,30 +80,67 @@ async def store_drafts(
     raise Contention("the batch kept clashing with other writes; nothing was stored")
 
 
-def _draft_all(context: Context, specs: Sequence[JobSpec], spawner: Fence | None) -> list[Draft]:
-    """Every description checked, or the error that names the first bad one."""
+def draft_all(
+    context: Context,
+    specs: Sequence[JobSpec],
+    *,
+    spawner: Fence | None = None,
+    own_ids: bool = False,
+    first: int = 0,
+    of: int | None = None,
+) -> list[Draft]:
+    """Every description checked, or the error that names the first bad one.
+
+    `first`, `of`: where these stand in what the caller submitted.
+    """
     now = context.now()
-    drafts: dict[str, Draft] = {}
+    parent_id = None if spawner is None else spawner.job_id
+    drafts: list[Draft] = []
+    ids: set[str] = set()
     for index, given in enumerate(specs):
         try:
-            one = _spec(given)
-            policy = context.policy(validation.check_name(one.queue, "queue"))
-            job = spec.draft(
-                one,
-                policy,
-                now,
-                tenant=_tenant(context, one),
-                parent_id=None if spawner is None else spawner.job_id,
-            )
-            dependencies = spec.dependencies(one)
-            graph.check_width(job.id, len(dependencies))
-            if job.id in drafts:
-                raise DuplicateJob(f"id {job.id} stands twice in the batch; {validation.UNCHANGED}")
+            draft = draft_one(context, given, now, parent_id=parent_id, own_ids=own_ids)
+            for one in draft.whole:
+                if one.job.id in ids:
+                    raise DuplicateJob(
+                        f"id {one.job.id} stands twice in the batch; {validation.UNCHANGED}"
+                    )
+                ids.add(one.job.id)
         except HeadraceError as error:
-            raise in_batch(index, error, of=len(specs)) from error
-        rule = KeyRule(policy.key_window_seconds, policy.key_released_when_terminal)
-        drafts[job.id] = Draft(job, dependencies, rule)
-    return list(drafts.values())
+            raise in_batch(first + index, error, of=of or len(specs)) from error
+        drafts.append(draft)
+    validation.check_limit(
+        len(ids),
+        "the number of jobs in a batch, with their hooks and webhooks,",
+        minimum=0,
+        maximum=BATCH_JOBS_MAX,
+    )
+    return drafts
+
+
+def draft_one(
+    context: Context,
+    given: JobSpec,
+    now: datetime,
+    *,
+    parent_id: str | None = None,
+    own_ids: bool = False,
+) -> Draft:
+    """The checked job of one description, with all that is stored with it."""
+    one = _spec(given)
+    policy = context.policy(validation.check_name(one.queue, "queue"))
+    if own_ids:
+        policy = msgspec.structs.replace(policy, ids=IdSource.EITHER)
+    job = spec.draft(one, policy, now, tenant=_tenant(context, one), parent_id=parent_id)
+    dependencies = spec.dependencies(one)
+    graph.check_width(job.id, len(dependencies))
+    brought = completion.follow_ups(one, job, deliver=policy.deliver_callbacks)
+    return Draft(
+        job,
+        dependencies,
+        KeyRule(policy.key_window_seconds, policy.key_released_when_terminal),
+        tuple(draft_one(context, rider, now) for rider in brought),
+    )
 
 
 def _spec(given: object) -> JobSpec:
@@ -115,10 +166,12 @@ async def _attempt(
     now = context.now()
     twins, existing = await _twins(context, drafts, now)
     existing |= repeated
+    there = {*repeated, *_holding_already(drafts, existing)}
     new = [
-        draft
+        one
         for draft in drafts
-        if twins[draft.job.id] == draft.job.id and draft.job.id not in repeated
+        if twins[draft.job.id] == draft.job.id and draft.job.id not in there
+        for one in draft.whole
     ]
     placement = await place(context, new, twins, spawner)
     insertion = Insertion(
@@ -130,7 +183,7 @@ async def _attempt(
         keys=_holds(new, now),
         fence=spawner,
     )
-    answer = await context.store.insert(insertion) if new else Inserted(())
+    answer = await admission.insert(context, insertion) if new else Inserted(())
     if isinstance(answer, Clash):
         return answer
     stored = {job.id: job for job in answer.jobs}
@@ -185,6 +238,18 @@ async def _twins(
     return twins, existing
 
 
+def _holding_already(drafts: Sequence[Draft], existing: Mapping[str, Job]) -> list[str]:
+    """Drafts with both the id and the key of a stored job: the same job, submitted again."""
+    return [
+        draft.job.id
+        for draft in drafts
+        if draft.job.key is not None
+        and (stored := existing.get(draft.job.id)) is not None
+        and stored.key is not None
+        and _scope(stored) == _scope(draft.job)
+    ]
+
+
 async def _weigh(
     context: Context, drafts: Sequence[Draft], clash: Clash, spawner: Fence | None
 ) -> Mapping[str, Job]:
@@ -197,11 +262,15 @@ async def _weigh(
         if gone:
             raise DependencyNotFound(f"job {min(gone)} is gone; {validation.UNCHANGED}")
     stored = await context.read(clash.ids)
+    clashing = set(clash.ids)
     for index, draft in enumerate(drafts):
         repeatable = context.policy(draft.job.queue).on_duplicate_id is OnDuplicateId.EXISTING
-        if draft.job.id in clash.ids and not (repeatable and draft.job.id in stored):
+        if repeatable and draft.job.id in stored:
+            continue  # and so are its riders
+        taken = [one.job.id for one in draft.whole if one.job.id in clashing]
+        if taken:
             error = DuplicateJob(
-                f"a job with id {draft.job.id} is stored already; {validation.UNCHANGED}"
+                f"a job with id {taken[0]} is stored already; {validation.UNCHANGED}"
             )
             raise in_batch(index, error, of=len(drafts))
     return stored

@@ -33,12 +33,17 @@ def after_any(*job_ids: str) -> list[Dependency]:
     return [Dependency(job_id, DependencyKind.AFTER_ANY) for job_id in job_ids]
 
 
-async def _end(manager: JobManager, job_id: str, how: State) -> None:
+async def end(manager: JobManager, job_id: str, how: State) -> None:
     """End a waiting job in this way."""
     if how is State.CANCELLED:
         await manager.cancel([job_id])
         return
     _, token = await take(manager, job_id)
+    await end_held(manager, job_id, token, how)
+
+
+async def end_held(manager: JobManager, job_id: str, token: str | None, how: State) -> None:
+    """End a claimed job in this way."""
     match how:
         case State.COMPLETED:
             await manager.complete(job_id, token)
@@ -46,6 +51,8 @@ async def _end(manager: JobManager, job_id: str, how: State) -> None:
             await manager.fail(job_id, token, PermanentError("no"))
         case State.DEAD:
             await manager.fail(job_id, token, "no")
+        case State.CANCELLED:
+            await manager.cancel([job_id], mode=CancelMode.IMMEDIATE)
         case State.ABANDONED:
             await manager.abandon(job_id)
         case _:
@@ -85,10 +92,10 @@ async def any_of(env: Env) -> None:
             await submit(manager, name)
         child = await submit(manager, f"{how}-c", after=after_any(*names))
         assert child.state is BLOCKED
-        await _end(manager, names[1], how)
+        await end(manager, names[1], how)
         assert (await manager.get(child.id)).state is PENDING
         await manager.reset_running()
-        await _end(manager, child.id, State.COMPLETED)
+        await end(manager, child.id, State.COMPLETED)
         await manager.cancel(names, mode=CancelMode.IMMEDIATE)
         assert (await manager.get(child.id)).state is State.COMPLETED
         assert await manager.sweep() == 0
@@ -124,7 +131,7 @@ async def propagation(env: Env) -> None:
                 for n, name in enumerate(names)
             ]
         )
-        await _end(manager, names[0], how)
+        await end(manager, names[0], how)
         assert await states(manager, names) == [how, target, target, target]
         last = await manager.get(names[-1])
         assert last.finalized_at == env.clock.now()
