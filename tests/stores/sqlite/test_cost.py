@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from statistics import median
 
 import pytest
 
-from headrace.model import Priority
-from headrace.stores.base import ClaimRequest
+from headrace.model import Job, Priority
+from headrace.stores.base import GATE, ClaimRequest, Record
 from headrace.stores.sqlite import SqliteStore
 from tests.stores.sqlite.backlog import fill
-from tests.stores.sqlite.samples import NOW, request
+from tests.stores.sqlite.samples import NOW, insert, new_job, request
 
 SMALL, LARGE = 2_000, 200_000
 RATIO_MAX = 3
@@ -38,14 +39,24 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     )
 
 
-async def claim_seconds(store: SqliteStore, wanted: ClaimRequest, times: int) -> float:
-    spent = []
+async def claim_all(store: SqliteStore, wanted: ClaimRequest) -> Sequence[Job]:
+    jobs = await store.claim(wanted)
+    assert len(jobs) == wanted.limit
+    return jobs
+
+
+async def costs_in_turns(
+    times: int, *calls: Callable[[], Awaitable[Sequence[object]]]
+) -> list[list[float]]:
+    """The seconds of each call, taken in turns: whatever else this machine does slows all."""
+    costs: list[list[float]] = [[] for _ in calls]
     for _ in range(times):
-        start = time.perf_counter()
-        jobs = await store.claim(wanted)
-        spent.append(time.perf_counter() - start)
-        assert len(jobs) == wanted.limit
-    return median(spent)
+        for call, spent in zip(calls, costs, strict=True):
+            start = time.perf_counter()
+            answer = await call()
+            spent.append(time.perf_counter() - start)
+            assert answer
+    return costs
 
 
 @pytest.mark.parametrize(
@@ -62,27 +73,50 @@ async def test_a_claim_costs_the_same(
     stores: tuple[Path, Path], wanted: ClaimRequest, times: int
 ) -> None:
     small, large = [await SqliteStore.open(path, synchronous="normal") for path in stores]
-    await claim_seconds(large, request(1, now=SOON), 5)  # the first ones read the file
-    # Taken in turns, so that whatever else this machine does slows both.
-    costs = [
-        (await claim_seconds(small, wanted, 1), await claim_seconds(large, wanted, 1))
-        for _ in range(times)
-    ]
-    ratio = median(cost for _, cost in costs) / median(cost for cost, _ in costs)
+    for _ in range(5):
+        await large.claim(request(1, now=SOON))  # the first ones read the file
+    costs = await costs_in_turns(
+        times, lambda: claim_all(small, wanted), lambda: claim_all(large, wanted)
+    )
     await small.close()
     await large.close()
-    assert ratio < RATIO_MAX
+    assert median(costs[1]) < RATIO_MAX * median(costs[0])
+
+
+async def test_heads_cost_the_same(stores: tuple[Path, Path]) -> None:
+    small, large = [await SqliteStore.open(path, synchronous="normal") for path in stores]
+    costs = await costs_in_turns(
+        20,
+        lambda: small.heads(request(20, now=SOON)),
+        lambda: large.heads(request(20, now=SOON)),
+    )
+    await small.close()
+    await large.close()
+    assert median(costs[1]) < RATIO_MAX * median(costs[0])
+
+
+@pytest.mark.parametrize("queues", [None, ["main"]])
+async def test_lanes_behind_a_gate_cost_plain_claims_nothing(
+    tmp_path: Path, queues: list[str] | None
+) -> None:
+    few, many = [
+        await SqliteStore.open(tmp_path / name, synchronous="normal") for name in ("few", "many")
+    ]
+    for store, lanes in ((few, 1), (many, 4000)):
+        await store.put_record(Record(kind=GATE, name="limited"))
+        await insert(store, *(new_job(queue="main") for _ in range(100)))
+        await insert(store, *(new_job(queue="limited", limit_key=f"k{n}") for n in range(lanes)))
+    wanted = request(1, queues=queues)
+    costs = await costs_in_turns(50, lambda: few.claim(wanted), lambda: many.claim(wanted))
+    await few.close()
+    await many.close()
+    assert median(costs[1]) < RATIO_MAX * median(costs[0])
 
 
 async def test_a_large_backlog_is_counted_without_looking_at_it(stores: tuple[Path, Path]) -> None:
     small, large = [await SqliteStore.open(path, synchronous="normal") for path in stores]
     late = NOW + timedelta(days=2)  # nothing is delayed then
-    costs = []
-    for _ in range(20):
-        for store in (small, large):
-            start = time.perf_counter()
-            await store.count(late)
-            costs.append(time.perf_counter() - start)
+    costs = await costs_in_turns(20, lambda: small.count(late), lambda: large.count(late))
     await small.close()
     await large.close()
-    assert median(costs[1::2]) < RATIO_MAX * median(costs[::2])
+    assert median(costs[1]) < RATIO_MAX * median(costs[0])

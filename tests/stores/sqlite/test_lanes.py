@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,15 @@ async def test_a_lane_goes_with_its_last_job(store: SqliteStore, path: Path) -> 
     (plain,) = await insert(store, new_job())
     await delete(store, plain)
     assert keys_of(path) == [None]
+
+
+async def test_what_was_known_of_a_lane_is_not_taken_for_another(store: SqliteStore) -> None:
+    await insert(store, new_job(run_at=NOW + timedelta(days=1)))
+    for key in ("a", "b"):
+        (job,) = await insert(store, new_job(limit_key=key))
+        for _ in range(4):  # whichever reader answers
+            assert [head.limit_key for head in await store.heads(request())] == [key]
+        await delete(store, job)
 
 
 async def test_events_outlive_the_lane_of_their_job(store: SqliteStore) -> None:
