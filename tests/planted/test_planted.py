@@ -6,11 +6,9 @@ Headrace by a wrong one and runs the kit on the memory store until a case object
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
-from unittest import mock
 
 import pytest
 from msgspec.structs import replace
@@ -22,16 +20,13 @@ from headrace.manager.context import Context
 from headrace.model import Edge, Event, Job, State
 from headrace.retry import Exponential
 from headrace.stores.base import ClaimRequest, Commit, Committed, KeyScope, Pause
-from headrace.stores.memory import MemoryStore, lanes, store
+from headrace.stores.memory import MemoryStore, lanes, rows
 from headrace.stores.memory.edges import Edges
+from headrace.stores.memory.keys import Keys
+from headrace.stores.memory.log import Log
 from headrace.testing.conformance import Case, load
-
-Defect = Callable[[], contextlib.AbstractContextManager[Any]]
-
-
-def patched(where: object, name: str, wrong: object) -> Defect:
-    return lambda: mock.patch.object(where, name, wrong)
-
+from tests.planted import shares
+from tests.planted.defect import Defect, patched
 
 # --- the wrong pieces ----------------------------------------------------------------------------
 
@@ -144,12 +139,12 @@ def tenant_ignored_by_claim(
     return right_matches(key, replace(request, tenant=None), pauses)
 
 
-def events_dropped(self: MemoryStore, event: Event) -> None:
+def events_dropped(self: Log, event: Event) -> None:
     if event.kind != "leased":
-        right_log(self, event)
+        right_append(self, event)
 
 
-right_log = MemoryStore._log
+right_append = Log.append
 
 
 async def together_ignored(self: MemoryStore, commit: Commit) -> Committed:
@@ -163,15 +158,15 @@ async def heartbeat_undone(self: MemoryStore, commit: Commit) -> Committed:
     return await right_commit(self, replace(commit, leases_as_read=False))
 
 
-def keys_kept(self: MemoryStore, job: Job, *, even_if_kept: bool = False) -> None:
+def keys_kept(self: Keys, job: Job, *, even_if_kept: bool = False) -> None:
     return None
 
 
-def keys_always_released(self: MemoryStore, job: Job, *, even_if_kept: bool = False) -> None:
+def keys_always_released(self: Keys, job: Job, *, even_if_kept: bool = False) -> None:
     right_release(self, job, even_if_kept=True)
 
 
-right_release = MemoryStore._release_key
+right_release = Keys.release
 
 
 def blocked_is_claimable(job: Job, *rest: Any, **more: Any) -> tuple[Job, Event]:
@@ -211,10 +206,10 @@ DEFECTS: dict[str, Defect] = {
     ),
     "together is ignored": patched(MemoryStore, "commit", together_ignored),
     "a reaper undoes a heartbeat": patched(MemoryStore, "commit", heartbeat_undone),
-    "a commit undoes notes": patched(store, "_keep_newer", lambda after, stored: after),
-    "some events are not written": patched(MemoryStore, "_log", events_dropped),
-    "keys are never released": patched(MemoryStore, "_release_key", keys_kept),
-    "keys that are kept are released": patched(MemoryStore, "_release_key", keys_always_released),
+    "a commit undoes notes": patched(rows, "keep_newer", lambda after, stored: after),
+    "some events are not written": patched(Log, "append", events_dropped),
+    "keys are never released": patched(Keys, "release", keys_kept),
+    "keys that are kept are released": patched(Keys, "release", keys_always_released),
     "a fence is not checked": patched(
         MemoryStore, "_holds", lambda self, fence, now: fence.job_id in self._jobs
     ),
@@ -222,6 +217,8 @@ DEFECTS: dict[str, Defect] = {
         Exponential, "delay", lambda self, failures, draw=0.5: 1.0
     ),
 }
+
+DEFECTS |= shares.DEFECTS
 
 CASES: list[Case] = [case for name in ("store", "manager") for case in load(name).cases]
 

@@ -1,0 +1,69 @@
+"""The event log in memory, and those who wait for it to grow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from headrace.errors import InvalidCursor
+from headrace.model import Event
+from headrace.stores.base import EventQuery
+
+
+class Log:
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._events_of: dict[str, list[Event]] = {}
+        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+
+    def append(self, event: Event) -> None:
+        seq = len(self._events) + 1
+        logged = replace(event, seq=seq, cursor=str(seq))
+        self._events.append(logged)
+        self._events_of.setdefault(event.job_id, []).append(logged)
+
+    def read(self, query: EventQuery) -> list[Event]:
+        start = _position(query.after)
+        log: Iterable[Event]
+        if query.job_id is not None:
+            log = (event for event in self._events_of.get(query.job_id, ()) if event.seq > start)
+        else:
+            log = (self._events[index] for index in range(start, len(self._events)))
+        found: list[Event] = []
+        for event in log:
+            if len(found) >= query.limit:
+                break
+            if query.tenant in (None, event.tenant):
+                found.append(event)
+        return found
+
+    def tail(self) -> str:
+        return str(len(self._events)) if self._events else ""
+
+    def has_more(self, after: str) -> bool:
+        return _position(after) < len(self._events)
+
+    def enlist(self) -> asyncio.Event:
+        """What is set, in the caller's own loop, when the log has grown."""
+        grown = asyncio.Event()
+        self._waiters.append((asyncio.get_running_loop(), grown))
+        return grown
+
+    def dismiss(self, grown: asyncio.Event) -> None:
+        self._waiters = [waiter for waiter in self._waiters if waiter[1] is not grown]
+
+    def wake(self) -> None:
+        waiters, self._waiters = self._waiters, []
+        for loop, grown in waiters:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(grown.set)
+
+
+def _position(cursor: str) -> int:
+    if cursor == "":
+        return 0
+    if not (cursor.isascii() and cursor.isdigit()):
+        raise InvalidCursor(f"{cursor!r} is not a cursor of this store's event log")
+    return int(cursor)

@@ -1,0 +1,48 @@
+"""What one row becomes when something other than the lifecycle has written to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from headrace.model import Job
+from headrace.stores.base import Note, Rewrite
+
+
+def keep_newer(after: Job, stored: Job) -> Job:
+    """What heartbeats, notes and rewrites wrote since the change's job was read stays."""
+    return replace(
+        after,
+        payload_json=stored.payload_json,
+        progress=stored.progress,
+        progress_note=stored.progress_note,
+        checkpoint_json=stored.checkpoint_json,
+        log_json=stored.log_json,
+        lease_until=stored.lease_until
+        if stored.is_leased and after.is_leased
+        else after.lease_until,
+    )
+
+
+def annotated(job: Job, note: Note) -> Job:
+    """The job with what its worker says."""
+    return replace(job, **_given(note))
+
+
+def rewritten(job: Job, rewrite: Rewrite) -> Job:
+    """The job with what is given. A failure's message is replaced only where there is a failure."""
+    given = _given(rewrite)
+    message = given.pop("failure_message", None)
+    if message is not None and job.failure is not None:
+        given["failure"] = replace(job.failure, message=message)
+    return replace(job, **given)
+
+
+def _given(said: Note | Rewrite) -> dict[str, Any]:
+    """What is to be written: everything but the address that is not None."""
+    return {
+        name: value
+        for name in said.__struct_fields__
+        if name not in ("job_id", "version") and (value := getattr(said, name)) is not None
+    }
