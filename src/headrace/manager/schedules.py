@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from urllib.parse import quote
 
 import msgspec
 
 from headrace import schedules
 from headrace.errors import (
+    CannotDecrypt,
     Contention,
     DuplicateJob,
     DuplicateSchedule,
@@ -27,20 +27,25 @@ from headrace.errors import (
 from headrace.manager import submission
 from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
+from headrace.manager.schedule_records import (
+    find_record,
+    find_records,
+    is_under_old_key,
+    named,
+    read,
+    written,
+)
 from headrace.model import DEFAULT_TENANT, Job
 from headrace.schedules import Schedule, tick_spec
 from headrace.spec import JobSpec
 from headrace.stores.base import Record
-
-KIND = "schedule"
 
 
 class Unfired(msgspec.Struct, frozen=True):
     """A schedule that could not be fired. It is as it was, and is tried again in the next round."""
 
     name: str
-    tenant: str | None
-    """None: the schedule cannot be read."""
+    tenant: str
     error: HeadraceError
 
 
@@ -58,8 +63,8 @@ async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
     """Store it. One of the same name stays as it is: the same is the answer, another is refused."""
     submission.check(context, tick_spec(wanted, wanted.created_at), own_ids=True)
     for _ in range(CONFLICTS_MAX):
-        record = await _record(context, wanted.name, wanted.tenant)
-        stored = _replaceable(record) if replace else _stored(record)
+        record = await find_record(context, wanted.name, wanted.tenant)
+        stored = _replaceable(context, record) if replace else _stored(context, record)
         if stored is not None and schedules.is_same(stored, wanted):
             return stored
         if record.version > 0 and not replace:
@@ -68,26 +73,26 @@ async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
                 "replace it, or choose another name"
             )
         new = wanted if stored is None else schedules.replaced(stored, wanted)
-        if await context.store.put_record(_rewritten(record, new)):
+        if await context.store.put_record(written(context, record, new)):
             return new
     raise _contention(wanted.name)
 
 
 async def find_all(context: Context) -> tuple[Schedule, ...]:
     """Those of the manager's tenant, or of all, in order of tenant and name."""
-    found = [schedules.decode(record.body_json, record.name) for record in await _records(context)]
+    found = [read(context, record) for record in await find_records(context)]
     return tuple(sorted(found, key=lambda one: (one.tenant, one.name)))
 
 
 async def change(context: Context, name: str, decide: Callable[[Schedule], Schedule]) -> Schedule:
     """The schedule after the change, or ScheduleNotFound."""
     for _ in range(CONFLICTS_MAX):
-        record = await _record(context, name, _own_tenant(context))
-        stored = _stored(record)
+        record = await find_record(context, name, _own_tenant(context))
+        stored = _stored(context, record)
         if stored is None:
             raise ScheduleNotFound(name)
         new = decide(stored)
-        if new == stored or await context.store.put_record(_rewritten(record, new)):
+        if new == stored or await context.store.put_record(written(context, record, new)):
             return new
     raise _contention(name)
 
@@ -95,7 +100,7 @@ async def change(context: Context, name: str, decide: Callable[[Schedule], Sched
 async def remove(context: Context, name: str) -> bool:
     """True if there was one, readable or not. The jobs it has submitted stay."""
     for _ in range(CONFLICTS_MAX):
-        record = await _record(context, name, _own_tenant(context))
+        record = await find_record(context, name, _own_tenant(context))
         if record.version == 0:
             return False
         if await context.store.delete_record(record):
@@ -109,23 +114,22 @@ async def fire(context: Context, limit: int) -> Fired:
     jobs: list[Job] = []
     unfired: list[Unfired] = []
     due_times: list[datetime] = []
-    for record in await _records(context):
-        schedule = None
+    for record in await find_records(context):
+        if len(jobs) >= limit:
+            break
         try:
-            schedule = schedules.decode(record.body_json, record.name)
             now = context.now()
-            if schedule.paused:
-                continue
-            if len(jobs) >= limit:
-                due_times.append(now)
-                break
+            schedule = read(context, record)
             jobs += await _fire_one(context, record, schedule, now, limit - len(jobs))
-            due_times += schedules.upcoming(schedule, now)
+            if not schedule.paused:
+                due_times += schedules.upcoming(schedule, now)
         except HeadraceError as error:
             if isinstance(error, StoreError) and not isinstance(error, StoreCorrupt):
                 raise  # the store's trouble is no schedule's fault
-            name, tenant = (schedule.name, schedule.tenant) if schedule else (record.name, None)
+            tenant, name = named(record)
             unfired.append(Unfired(name, tenant, error))
+    if len(jobs) >= limit:
+        due_times.append(context.now())  # there may be more
     return Fired(jobs=tuple(jobs), next_due=min(due_times, default=None), unfired=tuple(unfired))
 
 
@@ -134,6 +138,8 @@ async def _fire_one(
 ) -> Sequence[Job]:
     due = schedules.due_ticks(schedule, now)
     if due.done_until is None:
+        if is_under_old_key(context, record, schedule):
+            await context.store.put_record(written(context, record, schedule))
         return ()
     ticks = due.ticks[:limit]
     jobs = await _submit(context, [tick_spec(schedule, tick) for tick in ticks])
@@ -143,7 +149,7 @@ async def _fire_one(
         last_tick=ticks[-1] if ticks else schedule.last_tick,
     )
     # Whoever wrote it meanwhile has fired the same ticks, or changed the schedule: the next round sees.
-    await context.store.put_record(_rewritten(record, moved))
+    await context.store.put_record(written(context, record, moved))
     return jobs
 
 
@@ -160,48 +166,21 @@ async def _submit(context: Context, specs: Sequence[JobSpec]) -> list[Job]:
     return [job for job, new in zip(submitted.jobs, submitted.created, strict=True) if new]
 
 
-# --- records -------------------------------------------------------------------------------------
-
-
 def _own_tenant(context: Context) -> str:
     """Names are looked up where an unbound manager's own submissions go."""
     return context.tenant or DEFAULT_TENANT
 
 
-def _record_name(name: str, tenant: str) -> str:
-    """Unique for the pair: the first slash ends the tenant."""
-    return f"{quote(tenant, safe='')}/{name}"
+def _stored(context: Context, record: Record) -> Schedule | None:
+    return read(context, record) if record.version else None
 
 
-async def _records(context: Context) -> Sequence[Record]:
-    found = await context.store.records(KIND)
-    if context.tenant is None:
-        return found
-    own = _record_name("", context.tenant)
-    return [record for record in found if record.name.startswith(own)]
-
-
-async def _record(context: Context, name: str, tenant: str) -> Record:
-    """As stored, or one of version 0."""
-    key = _record_name(name, tenant)
-    found = await context.store.records(KIND, [key])
-    return found[0] if found else Record(kind=KIND, name=key)
-
-
-def _stored(record: Record) -> Schedule | None:
-    return schedules.decode(record.body_json, record.name) if record.version else None
-
-
-def _replaceable(record: Record) -> Schedule | None:
+def _replaceable(context: Context, record: Record) -> Schedule | None:
     """None, too, for one that cannot be read: it can still be replaced."""
     try:
-        return _stored(record)
-    except (StoreCorrupt, InvalidSchedule):
+        return _stored(context, record)
+    except (StoreCorrupt, InvalidSchedule, CannotDecrypt):
         return None
-
-
-def _rewritten(record: Record, schedule: Schedule) -> Record:
-    return msgspec.structs.replace(record, body_json=schedules.encode(schedule))
 
 
 def _contention(name: str) -> Contention:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import importlib.util
 from datetime import datetime, timedelta
 from typing import Any
 
 from headrace import errors
+from headrace.crypto import KeyRing
 from headrace.manager import JobManager
-from headrace.manager.schedules import KIND
+from headrace.manager.schedule_records import KIND
 from headrace.model import Job, State
 from headrace.policy import IdSource, OnDuplicateId, Policies, Policy
 from headrace.schedules import Cron, Every, Misfire
 from headrace.spec import JobSpec
 from headrace.stores.base import Record
-from headrace.testing.conformance.kit import Env, raises
+from headrace.testing.conformance.kit import CaseFunction, Env, raises
 from headrace.testing.conformance.manager.suite import suite, unchanged
 
 HOURLY = Cron("0 * * * *")
@@ -204,6 +206,7 @@ async def every_one(env: Env) -> None:
     env.clock.advance(60 * 5)
     fired = await manager.fire_schedules(limit=2)
     assert [job.run_at for job in fired.jobs] == [start + timedelta(minutes=n) for n in (1, 2)]
+    assert fired.next_due == env.clock.now()
     assert len((await manager.fire_schedules()).jobs) == 3
     env.clock.advance(60 * 1500)
     assert len((await manager.fire_schedules()).jobs) == 1000
@@ -274,7 +277,7 @@ async def unfired(env: Env) -> None:
     assert sorted(job.queue for job in fired.jobs) == ["a", "c"]
     assert {(one.name, type(one.error)) for one in fired.unfired} == {
         ("b", errors.PayloadTooLarge),
-        ("default/bad", errors.StoreCorrupt),
+        ("bad", errors.StoreCorrupt),
     }
     assert fired.next_due == _later(env, seconds=60)
     assert [job.queue for job in (await manager.fire_schedules()).jobs] == ["b"]
@@ -305,3 +308,44 @@ async def tenants(env: Env) -> None:
     assert (await mallory.fire_schedules()).jobs == ()
     assert [job.tenant for job in (await acme.fire_schedules()).jobs] == ["acme"]
     assert [job.tenant for job in (await operator.fire_schedules()).jobs] == ["a/"]
+
+
+def _encrypted(function: CaseFunction) -> CaseFunction:
+    """A case for whoever has the extra `crypto`."""
+    if importlib.util.find_spec("cryptography") is None:
+        return function
+    return suite.case(
+        "encryption", "schedules: only ciphertext is stored; keys are changed by firing"
+    )(function)
+
+
+@_encrypted
+async def encryption(env: Env) -> None:
+    manager = await env.manager()
+    secret = JobSpec(type="t", payload="the-secret-word", on_failure=[JobSpec(type="alarm")])
+
+    def holding(*names: str) -> JobManager:
+        keys = KeyRing({name: name.encode() * 16 for name in names}, primary=names[0])
+        return JobManager(manager.store, clock=env.clock, keys=keys)
+
+    async def body() -> bytes:
+        (record,) = await manager.store.records(KIND)
+        return record.body_json
+
+    await manager.schedule("s", Every(3600), secret)
+    assert b"the-secret-word" in await body()
+    await holding("k1").fire_schedules()
+    assert b"the-secret-word" not in await body()
+    with raises(errors.CannotDecrypt):
+        await manager.schedules()
+    (unfired,) = (await manager.fire_schedules()).unfired
+    assert isinstance(unfired.error, errors.CannotDecrypt)
+    await holding("k2", "k1").fire_schedules()
+    (unfired,) = (await holding("k1").fire_schedules()).unfired
+    assert isinstance(unfired.error, errors.CannotDecrypt)
+    env.clock.advance(3600)
+    (job,) = (await holding("k2").fire_schedules()).jobs
+    assert job.payload == "the-secret-word"
+    (schedule,) = await holding("k2").schedules()
+    assert (schedule.job.payload, schedule.last_tick) == ("the-secret-word", env.clock.now())
+    assert await manager.unschedule("s")
