@@ -110,9 +110,9 @@ def allot(demands: Sequence[Demand[L]], limit: int, now: datetime) -> list[Allot
     return [queue.allotted() for queue in queues]
 
 
-def is_shut(gate: Gate, held: Sequence[Holding], now: datetime) -> bool:
-    """Whether the queue's own limits let nothing start now, whatever waits."""
-    return _Meter(gate, held, now).room_of_queue() == 0
+def room(gate: Gate, held: Sequence[Holding], now: datetime) -> int:
+    """How many jobs the queue's own limits let start now, whatever waits."""
+    return _Meter(gate, held, now).room_of_queue()
 
 
 def give_back(gate: Gate, unused: Iterable[tuple[Lane, int]], now: datetime) -> Gate:

@@ -54,6 +54,9 @@ class Rate(msgspec.Struct, frozen=True, omit_defaults=True):
                 f"{self.capacity}; {validation.UNCHANGED}"
             )
 
+    def __str__(self) -> str:
+        return f"{self.jobs} in {self.per_seconds:g} s"
+
     @property
     def capacity(self) -> int:
         """How many tokens the bucket holds when it is full."""

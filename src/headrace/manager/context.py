@@ -11,6 +11,7 @@ from typing import cast
 from headrace.clock import Clock, ShiftedClock, StoreClock
 from headrace.crypto import KeyRing
 from headrace.errors import JobNotFound
+from headrace.manager.recent import Recent
 from headrace.manager.sealed_store import SealedStore
 from headrace.manager.sealing import Sealing
 from headrace.model import Job
@@ -48,6 +49,7 @@ class Context:
         self.policies = policies
         self.tenant = tenant
         self.dice = dice
+        self.recent = Recent()
 
     def now(self) -> datetime:
         return self.clock.now()

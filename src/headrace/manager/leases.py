@@ -11,6 +11,7 @@ from msgspec import UNSET
 
 from headrace import codec, lifecycle, validation
 from headrace.errors import HeadraceError, InvalidLimit, JobNotFound
+from headrace.manager import limits
 from headrace.manager.context import Context
 from headrace.model import Job, Lease
 from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerSeen
@@ -42,6 +43,7 @@ class Claims:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._announced: dict[str, WorkerSeen] = {}
+        self._limited_first = False
 
     async def claim(
         self,
@@ -69,7 +71,9 @@ class Claims:
             else validation.check_seconds(lease_seconds, "lease_seconds"),
         )
         await self._announce(request)
-        return tuple(await context.store.claim(request))
+        # They take turns, so that neither queues with limits nor those without starve the others.
+        self._limited_first = not self._limited_first
+        return tuple(await limits.claim(context, request, limited_first=self._limited_first))
 
     async def _announce(self, request: ClaimRequest) -> None:
         """So that `explain` can tell a queue that nobody asks for from one that is only busy.

@@ -123,6 +123,7 @@ def _again(job: Job, now: datetime) -> Draft:
         priority=job.priority,
         created_at=now,
         key=f"redrive:{job.id}",
+        limit_key=job.limit_key,
         previous_id=job.id,
         correlation_id=job.correlation_id,
         callback_url=job.callback_url,

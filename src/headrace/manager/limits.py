@@ -1,0 +1,243 @@
+"""Limits: kept as records of the store, obeyed by every claim.
+
+A queue with limits for claims has a gate, and plain claims pass it over. Whoever claims from it reads the
+gate, looks at what waits and what is leased, decides, and claims in the same step that moves the gate on:
+of two that decide at once, one is told that the gate has moved, and looks again. So no limit is passed,
+however many claim; and a slot is a lease that holds, so no crash loses one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from headrace import limits, validation
+from headrace.allotment import Demand, Obstacle, allot, give_back, obstacles, room
+from headrace.errors import Contention, InvalidInput, InvalidLimit, StoreError
+from headrace.limits import Gate, QueueLimits
+from headrace.manager.admission import ADMISSION
+from headrace.manager.changes import CONFLICTS_MAX
+from headrace.manager.context import Context
+from headrace.model import Job
+from headrace.stores.base import GATE, ClaimRequest, Head, Held, Record, Share
+
+logger = logging.getLogger("headrace.manager")
+
+TRIES_MAX = 10
+"""Each clash means that somebody else has claimed; who clashes so often comes back with nothing."""
+PAUSE_SECONDS = 0.002
+"""The longest pause after the first clash; each doubles the next."""
+
+Lane = tuple[str, str, str, int, str | None]
+
+
+# --- setting -------------------------------------------------------------------------------------
+
+
+async def set_limits(context: Context, queue: str, wanted: QueueLimits) -> None:
+    _check_operator(context)
+    if not isinstance(wanted, QueueLimits):
+        raise InvalidInput(f"{wanted!r} is not a QueueLimits; {validation.UNCHANGED}")
+    if wanted.are_none:
+        raise InvalidLimit(f"no limit was given: remove them instead; {validation.UNCHANGED}")
+    await _put(context, GATE, queue, lambda body: _gate(queue, wanted.for_claims, body))
+    await _put(context, ADMISSION, queue, lambda _: _admission(wanted.for_admission))
+
+
+async def remove_limits(context: Context, queue: str) -> bool:
+    """True if there were any."""
+    _check_operator(context)
+    gone = [await _put(context, kind, queue, lambda _: None) for kind in (GATE, ADMISSION)]
+    return any(gone)
+
+
+async def find_limits(context: Context, queue: str | None) -> dict[str, QueueLimits]:
+    """Of all queues that have some, or of the one; in order of name."""
+    names = None if queue is None else [queue]
+    found = {
+        record.name: limits.decode_gate(record.name, record.body_json).limits
+        for record in await context.store.records(GATE, names)
+    }
+    for record in await context.store.records(ADMISSION, names):
+        admission = limits.decode_limits(record.name, record.body_json)
+        found[record.name] = found.get(record.name, QueueLimits()).with_admission(admission)
+    return {name: _visible(context, found[name]) for name in sorted(found)}
+
+
+def _check_operator(context: Context) -> None:
+    if context.tenant is not None:
+        raise InvalidInput(
+            "limits are of a queue, for all its tenants, and this manager is bound to one; "
+            f"{validation.UNCHANGED}"
+        )
+
+
+def _visible(context: Context, found: QueueLimits) -> QueueLimits:
+    """One tenant is not told the names of others."""
+    if context.tenant is None:
+        return found
+    own = {tenant: weight for tenant, weight in found.weights.items() if context.concerns(tenant)}
+    return replace(found, weights=own)
+
+
+def _gate(queue: str, wanted: QueueLimits, body: bytes | None) -> bytes | None:
+    if wanted.are_none:
+        return None
+    gate = Gate(wanted) if body is None else limits.decode_gate(queue, body).under(wanted)
+    return limits.encode(gate)
+
+
+def _admission(wanted: QueueLimits) -> bytes | None:
+    return None if wanted.are_none else limits.encode(wanted)
+
+
+async def _put(
+    context: Context, kind: str, queue: str, decide: Callable[[bytes | None], bytes | None]
+) -> bool:
+    """Replace a record's body (None: there is none) by what `decide` makes of it. True if there was one."""
+    for _ in range(CONFLICTS_MAX):
+        present = await context.store.records(kind, [queue])
+        record = present[0] if present else Record(kind=kind, name=queue)
+        body = decide(record.body_json if present else None)
+        if body is not None:
+            done = await context.store.put_record(replace(record, body_json=body))
+        else:
+            done = not present or await context.store.delete_record(record)
+        if done:
+            context.recent.forget(kind)
+            return bool(present)
+    raise Contention(f"the limits of queue {queue} kept changing; try again")
+
+
+# --- claiming ------------------------------------------------------------------------------------
+
+
+async def claim(context: Context, request: ClaimRequest, *, limited_first: bool) -> list[Job]:
+    """Claim from queues with and without limits; `limited_first` says which go first."""
+    gated = await context.recent.records(context.store, GATE, request.now)
+    limited = [name for name in gated if request.queues is None or name in request.queues]
+    if not limited:
+        return list(await context.store.claim(request))
+    plain = None if request.queues is None else [q for q in request.queues if q not in limited]
+
+    async def from_limited(left: int) -> Sequence[Job]:
+        return await _claim_limited(context, replace(request, limit=left, queues=limited))
+
+    async def from_plain(left: int) -> Sequence[Job]:
+        asked = replace(request, limit=left, queues=plain)
+        return () if plain == [] else await context.store.claim(asked)
+
+    jobs: list[Job] = []
+    ways = (from_limited, from_plain) if limited_first else (from_plain, from_limited)
+    for way in ways:
+        if len(jobs) < request.limit:
+            try:
+                jobs += await way(request.limit - len(jobs))
+            except StoreError:
+                if not jobs:
+                    raise
+                # These are leased to the caller by now: an error would leave them unattended.
+                logger.warning("a claim was cut short", exc_info=True)
+    return sorted(jobs, key=lambda job: (job.priority, job.run_at, job.seq))
+
+
+async def _claim_limited(context: Context, request: ClaimRequest) -> Sequence[Job]:
+    for attempt in range(TRIES_MAX):
+        jobs = await _try_to_claim(context, replace(request, now=context.now()))
+        if jobs is not None:
+            return jobs
+        await asyncio.sleep(context.dice.random() * PAUSE_SECONDS * 2**attempt)
+    return ()
+
+
+async def _try_to_claim(context: Context, request: ClaimRequest) -> Sequence[Job] | None:
+    """One look and one claim. None: somebody else was first, look again."""
+    store, now = context.store, request.now
+    # The gates before all else: what is read after them is at least as new, and they must not have
+    # moved when the claim is made.
+    records = {record.name: record for record in await store.records(GATE, request.queues)}
+    gates = {name: limits.decode_gate(name, one.body_json) for name, one in records.items()}
+    held = _by_queue(await store.held(now, list(gates)) if gates else ())
+    rooms = {name: room(gate, held.get(name, ()), now) for name, gate in gates.items()}
+    names = [name for name in gates if rooms[name]]
+    if not names:
+        return ()
+    asked = replace(
+        request, queues=names, limit=min(request.limit, sum(rooms[name] for name in names))
+    )
+    heads = _by_queue(await store.heads(asked))
+    names = [name for name in names if name in heads]
+    demands = [Demand(gates[name], heads[name], held.get(name, ())) for name in names]
+    allotted = dict(zip(names, allot(demands, asked.limit, now), strict=True))
+    taken = {name: one for name, one in allotted.items() if one.shares}
+    if not taken:
+        return ()  # and nothing is written: idle workers leave the store in peace
+    shares = {lane: jobs for one in taken.values() for lane, jobs in one.shares}
+    jobs = await store.claim_shares(
+        asked,
+        [_share(lane, jobs) for lane, jobs in shares.items()],
+        [replace(records[name], body_json=limits.encode(one.gate)) for name, one in taken.items()],
+    )
+    if jobs is not None and len(jobs) < sum(shares.values()):
+        await _return_unused(context, shares, jobs)
+    return jobs
+
+
+async def _return_unused(context: Context, shares: Mapping[Head, int], jobs: Sequence[Job]) -> None:
+    """Give back what was charged for jobs that were gone by then; failing that, it stays charged."""
+    came = Counter(_lane_of(job) for job in jobs)
+    unused = {lane: wanted - came[_lane_of(lane)] for lane, wanted in shares.items()}
+    for queue in sorted({lane.queue for lane, left in unused.items() if left > 0}):
+        own = [(lane, left) for lane, left in unused.items() if lane.queue == queue and left > 0]
+
+        def decide(body: bytes | None, own: Sequence[tuple[Head, int]] = own) -> bytes | None:
+            if body is None:
+                return None
+            gate = limits.decode_gate(own[0][0].queue, body)
+            return limits.encode(give_back(gate, own, context.now()))
+
+        try:
+            await _put(context, GATE, queue, decide)
+        except StoreError:
+            logger.warning("tokens of queue %s were not given back", queue, exc_info=True)
+
+
+async def find_obstacles(context: Context, job: Job, now: datetime) -> list[Obstacle]:
+    """Every limit that keeps a due job from being claimed now."""
+    gates = await context.store.records(GATE, [job.queue])
+    if not gates:
+        return []
+    held = await context.store.held(now, [job.queue])
+    gate = limits.decode_gate(job.queue, gates[0].body_json)
+    return obstacles(gate, held, job.tenant, job.limit_key, now)
+
+
+_OfQueue = TypeVar("_OfQueue", Head, Held)
+
+
+def _by_queue(found: Sequence[_OfQueue]) -> dict[str, list[_OfQueue]]:
+    queues: dict[str, list[_OfQueue]] = {}
+    for one in found:
+        queues.setdefault(one.queue, []).append(one)
+    return queues
+
+
+def _share(lane: Head, jobs: int) -> Share:
+    return Share(
+        tenant=lane.tenant,
+        queue=lane.queue,
+        type=lane.type,
+        priority=lane.priority,
+        limit_key=lane.limit_key,
+        jobs=jobs,
+    )
+
+
+def _lane_of(one: Head | Job) -> Lane:
+    return one.tenant, one.queue, one.type, one.priority, one.limit_key
