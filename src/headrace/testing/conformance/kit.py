@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from headrace.clock import Clock, ManualClock
 from headrace.connect import connect
+from headrace.crypto import KeyRing
 from headrace.manager import JobManager
 from headrace.policy import Policies, Policy
 
@@ -45,10 +46,16 @@ class Env:
         return opened
 
     async def manager(
-        self, policies: Policies | Policy | None = None, *, tenant: str | None = None
+        self,
+        policies: Policies | Policy | None = None,
+        *,
+        tenant: str | None = None,
+        keys: KeyRing | None = None,
     ) -> JobManager:
         """A manager on the case's store, closed when the case ends."""
-        manager = await connect(self.url, policies=policies, clock=self.clock, tenant=tenant)
+        manager = await connect(
+            self.url, policies=policies, clock=self.clock, tenant=tenant, keys=keys
+        )
         self.closing(manager)
         return manager
 
