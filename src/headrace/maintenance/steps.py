@@ -54,8 +54,8 @@ async def retain(manager: JobManager) -> Done:
 def reap_interval(policies: Policies) -> float:
     """A sixth of the shortest lease of any queue, within bounds: how late a lost job may be noticed."""
     leases = [policy.lease_seconds for policy in (policies.default, *policies.queues.values())]
-    shortest = min((seconds for seconds in leases if seconds is not None), default=REAP_SECONDS)
-    return min(max(shortest / REAPS_PER_LEASE, REAP_SECONDS_MIN), REAP_SECONDS)
+    often = [seconds / REAPS_PER_LEASE for seconds in leases if seconds is not None]
+    return max(min(REAP_SECONDS, *often), REAP_SECONDS_MIN) if often else REAP_SECONDS
 
 
 def _done(count: int, rest_seconds: float | None = None) -> Done:
