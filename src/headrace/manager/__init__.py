@@ -1,5 +1,6 @@
 """The manager: policy over any store. `JobManager` is the whole of it to the outside."""
 
+from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Reason, Why
@@ -7,6 +8,7 @@ from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager, Maintained
 from headrace.manager.queries import Page, Stats
 from headrace.manager.rotation import Reencrypted
+from headrace.manager.schedules import Fired, Unfired
 from headrace.manager.settlement import (
     CancelAcknowledged,
     Completed,
@@ -19,12 +21,15 @@ from headrace.manager.settlement import (
 from headrace.manager.submission import Submitted
 
 __all__ = [
+    "Batch",
+    "BatchProgress",
     "CancelAcknowledged",
     "Cancelled",
     "Changed",
     "Completed",
     "Explanation",
     "Failed",
+    "Fired",
     "Heartbeats",
     "JobManager",
     "Maintained",
@@ -39,5 +44,6 @@ __all__ = [
     "Stats",
     "Stopped",
     "Submitted",
+    "Unfired",
     "Why",
 ]

@@ -11,27 +11,51 @@ import msgspec
 
 from headrace import lifecycle, validation
 from headrace.clock import Clock
+from headrace.completion import Occasion
 from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, InvalidInput, JobNotFound, TemporaryError
 from headrace.lifecycle import Command
+from headrace.limits import QueueLimits
 from headrace.manager import (
+    batches,
     cancellation,
     diagnosis,
     explanation,
     leases,
+    occasions,
     queries,
     recovery,
     retention,
     rotation,
+    schedules,
     settlement,
     submission,
 )
 from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
 from headrace.manager.context import Context
+from headrace.manager.limits import find_limits, remove_limits, set_limits
+from headrace.manager.schedules import Fired
 from headrace.manager.selection import selection
 from headrace.manager.settlement import Outcome
-from headrace.model import TERMINAL, Category, Event, Failure, Job, Lease, State
+from headrace.model import (
+    DEFAULT_TENANT,
+    TERMINAL,
+    Category,
+    Event,
+    Failure,
+    Job,
+    Lease,
+    State,
+)
 from headrace.policy import CancelMode, Policies
+from headrace.schedules import (
+    GRACE_SECONDS_DEFAULT,
+    Misfire,
+    Schedule,
+    When,
+    declare,
+    resumed,
+)
 from headrace.spec import JobSpec
 from headrace.stores.base import (
     Capabilities,
@@ -55,6 +79,7 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     reaped: Changed
     outlived: Changed
     swept: int
+    fired: Fired
     deleted: Mapping[State, int]
 
 
@@ -139,7 +164,7 @@ class JobManager:
 
     def _sibling(self, store: JobStore, tenant: str | None) -> JobManager:
         """The same clock, policies, dice and keys on another view of the store."""
-        return JobManager(
+        sibling = JobManager(
             store,
             clock=self.clock,
             policies=self.policies,
@@ -147,6 +172,8 @@ class JobManager:
             dice=self._context.dice,
             keys=self.keys,
         )
+        sibling._context.recent = self._context.recent  # what one has read, the other need not
+        return sibling
 
     async def close(self) -> None:
         await self.store.close()
@@ -176,7 +203,32 @@ class JobManager:
         own = [msgspec.structs.replace(one, tenant=one.tenant or job.tenant) for one in specs]
         return await submission.submit(self._context, own, spawner=Fence(job_id, token))
 
+    async def submit_batch(
+        self,
+        specs: Sequence[JobSpec],
+        callback: JobSpec | None = None,
+        *,
+        batch_id: str | None = None,
+    ) -> batches.Batch:
+        """Store a set of jobs under one id, and a `callback` that runs once all of them have ended.
+
+        All or none up to 10,000 jobs. More are stored piece by piece, the callback last, and need a
+        `batch_id`; with one, repeating the call finds what is stored and adds the rest.
+        """
+        return await batches.submit_batch(self._context, list(specs), callback, batch_id)
+
+    async def batch(self, batch_id: str) -> batches.BatchProgress:
+        """How far the jobs of a batch are, or BatchNotFound."""
+        return await batches.progress(self._context, batch_id)
+
     # --- working ---------------------------------------------------------------------------------
+
+    async def occasion(self, job: Job) -> Occasion | None:
+        """What the handler of a hook or of a batch's callback is told; None for any other job.
+
+        For whoever runs handlers: a job that is not `wanted` is to be completed without one.
+        """
+        return await occasions.occasion(self._context, job)
 
     async def claim(
         self,
@@ -359,8 +411,65 @@ class JobManager:
             reaped=await self.reap(),
             outlived=await self.end_lifetimes(),
             swept=await self.sweep(),
+            fired=await self.fire_schedules(),
             deleted=await self.cleanup(limit=MAINTENANCE_LIMIT),
         )
+
+    # --- schedules -------------------------------------------------------------------------------
+
+    async def schedule(
+        self,
+        name: str,
+        when: When,
+        job: JobSpec,
+        *,
+        misfire: Misfire = Misfire.ONCE,
+        grace_seconds: float = GRACE_SECONDS_DEFAULT,
+        replace: bool = False,
+    ) -> Schedule:
+        """Submit `job` at every tick from now on; the schedule as it is stored.
+
+        Names are unique within a tenant. The same schedule again changes nothing; another one under the
+        name is refused with DuplicateSchedule or, with `replace`, put in its place.
+        """
+        wanted = declare(
+            name,
+            when,
+            job,
+            tenant=self.tenant or DEFAULT_TENANT,
+            now=self._context.now(),
+            misfire=misfire,
+            grace_seconds=grace_seconds,
+        )
+        return await schedules.add(self._context, wanted, replace=replace)
+
+    async def schedules(self) -> tuple[Schedule, ...]:
+        """All there are, in order of tenant and name."""
+        return await schedules.find_all(self._context)
+
+    async def pause_schedule(self, name: str) -> Schedule:
+        """Fire no tick until it is resumed. A manager that is bound to no tenant means the default one's."""
+        name = validation.check_name(name, "name of the schedule")
+        return await schedules.change(
+            self._context, name, lambda one: msgspec.structs.replace(one, paused=True)
+        )
+
+    async def resume_schedule(self, name: str) -> Schedule:
+        """Go on. What was missed is passed over if its rule is to skip, and else made up for by its rule."""
+        name = validation.check_name(name, "name of the schedule")
+        return await schedules.change(
+            self._context, name, lambda one: resumed(one, self._context.now())
+        )
+
+    async def unschedule(self, name: str) -> bool:
+        """True if there was one. The jobs it has submitted stay."""
+        return await schedules.remove(
+            self._context, validation.check_name(name, "name of the schedule")
+        )
+
+    async def fire_schedules(self, limit: int = MAINTENANCE_LIMIT) -> Fired:
+        """One round: submit a job for each tick that is due. Any number of hosts make one job of a tick."""
+        return await schedules.fire(self._context, validation.check_limit(limit, "limit"))
 
     # --- ended jobs ------------------------------------------------------------------------------
 
@@ -493,6 +602,22 @@ class JobManager:
         return tuple(
             pause for pause in await self.store.pauses() if self._context.concerns(pause.tenant)
         )
+
+    async def set_limits(self, queue: str, limits: QueueLimits) -> None:
+        """The queue has exactly these limits from now on, for all its tenants.
+
+        What is leased goes on, and counts. Workers may take a second to find the queue again.
+        """
+        await set_limits(self._context, validation.check_name(queue, "queue"), limits)
+
+    async def limits(self, queue: str | None = None) -> Mapping[str, QueueLimits]:
+        """The limits of every queue that has some, or of this one, by name."""
+        name = None if queue is None else validation.check_name(queue, "queue")
+        return await find_limits(self._context, name)
+
+    async def remove_limits(self, queue: str) -> bool:
+        """True if the queue had limits."""
+        return await remove_limits(self._context, validation.check_name(queue, "queue"))
 
     # --- events ----------------------------------------------------------------------------------
 
