@@ -25,7 +25,7 @@ from headrace.stores.memory.edges import Edges
 from headrace.stores.memory.keys import Keys
 from headrace.stores.memory.log import Log
 from headrace.testing.conformance import Case, load
-from tests.planted import encryption, shares
+from tests.planted import encryption, limits, shares
 from tests.planted.defect import Defect, patched
 
 # --- the wrong pieces ----------------------------------------------------------------------------
@@ -220,6 +220,7 @@ DEFECTS: dict[str, Defect] = {
 
 DEFECTS |= shares.DEFECTS
 DEFECTS |= encryption.DEFECTS
+DEFECTS |= limits.DEFECTS
 
 CASES: list[Case] = [case for name in ("store", "manager") for case in load(name).cases]
 

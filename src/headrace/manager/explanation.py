@@ -9,8 +9,10 @@ from typing import Any
 
 import msgspec
 
-from headrace import validation
+from headrace import graph, validation
+from headrace.allotment import Obstacle, Scope
 from headrace.manager.context import Context
+from headrace.manager.limits import find_obstacles
 from headrace.model import CLAIMABLE, DependencyKind, Job, State
 from headrace.stores.base import WorkerSeen
 
@@ -27,6 +29,8 @@ class Why(enum.StrEnum):
     BLOCKED = "blocked"
     NOT_DUE = "not_due"
     PAUSED = "paused"
+    CONCURRENCY_LIMIT = "concurrency_limit"
+    RATE_LIMIT = "rate_limit"
     NO_WORKER = "no_worker"
     NO_ROOM = "no_room"
     READY = "ready"
@@ -61,6 +65,7 @@ async def explain(context: Context, job_id: str) -> Explanation:
             Reason(Why.NOT_DUE, f"it is due at {job.run_at.isoformat()}", {"run_at": job.run_at})
         )
     reasons += await _paused(context, job)
+    reasons += await _limited(context, job)
     reasons += await _unattended(context, job)
     if not reasons:
         reasons.append(await _in_line(context, job))
@@ -91,7 +96,9 @@ async def _blocked(context: Context, job: Job) -> Reason:
         )
     named = [edge.parent_id for edge in waits[:BLOCKERS_MAX]]
     parents = await context.read(named)
-    of_any = all(edge.kind is DependencyKind.AFTER_ANY for edge in waits)
+    of_any = graph.GATHERS not in job.tags and all(
+        edge.kind is DependencyKind.AFTER_ANY for edge in waits
+    )
     more = f" and {len(waits) - len(named)} more" if len(waits) > len(named) else ""
     listed = ", ".join(
         f"{name} ({parents[name].state if name in parents else 'gone'})" for name in named
@@ -113,6 +120,36 @@ async def _paused(context: Context, job: Job) -> list[Reason]:
         for pause in await context.store.pauses()
         if pause.queue == job.queue and pause.tenant in (None, job.tenant)
     ]
+
+
+async def _limited(context: Context, job: Job) -> list[Reason]:
+    """The limits of its queue that are reached. What others hold is counted, and not told."""
+    now = context.now()
+    if not job.is_due(now):
+        return []
+    return [_obstacle(job, one) for one in await find_obstacles(context, job, now)]
+
+
+def _obstacle(job: Job, obstacle: Obstacle) -> Reason:
+    match obstacle.scope:
+        case Scope.QUEUE:
+            whose = f"its queue {job.queue}"
+        case Scope.TENANT:
+            whose = f"its tenant {job.tenant} on queue {job.queue}"
+        case Scope.KEY:
+            whose = f"its key {job.limit_key} on queue {job.queue}"
+    if obstacle.next_at is None:
+        return Reason(
+            Why.CONCURRENCY_LIMIT,
+            f"{whose} is at its concurrency limit of {obstacle.limit}",
+            {"scope": obstacle.scope, "limit": obstacle.limit},
+        )
+    return Reason(
+        Why.RATE_LIMIT,
+        f"{whose} is at its rate limit of {obstacle.limit}: the next token comes at "
+        f"{obstacle.next_at.isoformat()}",
+        {"scope": obstacle.scope, "limit": str(obstacle.limit), "next_at": obstacle.next_at},
+    )
 
 
 async def _unattended(context: Context, job: Job) -> list[Reason]:

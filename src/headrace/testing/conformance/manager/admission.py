@@ -12,6 +12,7 @@ from headrace.spec import JobSpec
 from headrace.stores.base import GATE
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.limits import LEASE, claim, fill, limited
+from headrace.testing.conformance.manager.limits_races import slow
 from headrace.testing.conformance.manager.suite import submit, suite, unchanged
 
 
@@ -132,7 +133,8 @@ async def spawned(env: Env) -> None:
 @suite.case("admission", "many submissions of one process at once do not pass the limit together")
 async def at_once(env: Env) -> None:
     manager = await limited(env, QueueLimits(waiting_jobs_max=10, tenant_waiting_bytes_max=1000))
-    answers = await asyncio.gather(*(fill(manager, 3) for _ in range(8)), return_exceptions=True)
+    busy = slow(manager)
+    answers = await asyncio.gather(*(fill(busy, 3) for _ in range(8)), return_exceptions=True)
     refused = [answer for answer in answers if answer is not None]
     assert all(isinstance(answer, errors.QueueFull) for answer in refused), refused
     assert len(refused) == 5
