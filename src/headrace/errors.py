@@ -134,6 +134,12 @@ class InvalidKeyRing(InvalidInput):
     code = "INVALID_KEY_RING"
 
 
+class InvalidSignature(InvalidInput):
+    """A webhook is not from who it claims to be from, or is an old one sent again."""
+
+    code = "INVALID_SIGNATURE"
+
+
 class InvalidSchedule(InvalidInput):
     """A cron expression, time zone or interval cannot be, or a schedule's job is not one for every tick."""
 
