@@ -25,6 +25,9 @@ READING = (
     ("cleanup",),
     ("pause", "mail"),
     ("resume", "mail"),
+    ("schedule", "list"),
+    ("schedule", "add", "s", "--every", "1h", "--type", "t"),
+    ("maintenance", "--once"),
 )
 
 
@@ -115,7 +118,10 @@ def test_usage_errors_come_before_the_store_is_touched(shell: Shell, tmp_path: P
     [
         (errors.JobNotFound("a"), Exit.NOT_FOUND),
         (errors.DependencyNotFound("x"), Exit.NOT_FOUND),
+        (errors.ScheduleNotFound("x"), Exit.NOT_FOUND),
         (errors.DuplicateJob("x"), Exit.REFUSED),
+        (errors.DuplicateSchedule("x"), Exit.REFUSED),
+        (errors.InvalidSchedule("x"), Exit.USAGE),
         (errors.NotTerminal("x", job_id="a"), Exit.REFUSED),
         (errors.Contention("x"), Exit.REFUSED),
         (errors.InvalidCursor("x"), Exit.USAGE),

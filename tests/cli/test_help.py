@@ -7,7 +7,8 @@ import click
 import pytest
 
 from headrace.cli.app import EXAMPLES, headrace
-from headrace.cli.settings import Command
+from headrace.cli.settings import Group
+from tests.cli.commands import every_command, every_group
 from tests.cli.shell import Shell
 
 COMMANDS = (
@@ -23,6 +24,8 @@ COMMANDS = (
     "cleanup",
     "pause",
     "resume",
+    "schedule",
+    "maintenance",
     "migrate",
     "version",
 )
@@ -39,11 +42,19 @@ def test_the_root_help_names_every_command_the_default_store_and_the_variable(sh
     assert shell.bare().out == answer.out
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("group", every_group())
+def test_a_group_alone_shows_its_help(shell: Shell, group: Group) -> None:
+    answer = shell.bare(str(group.name))
+    assert answer == shell.bare(str(group.name), "--help")
+    for name in group.commands:
+        assert f"\n  {name} " in answer.out
+
+
+@pytest.mark.parametrize("name", [name for name, _ in every_command()])
 def test_each_command_has_help_with_an_example_and_the_shared_options(
     shell: Shell, name: str
 ) -> None:
-    answer = shell.bare(name, "--help")
+    answer = shell.bare(*name.split(), "--help")
     assert answer.code == 0
     assert f"Usage: headrace {name}" in answer.out
     assert "Example" in answer.out
@@ -53,9 +64,8 @@ def test_each_command_has_help_with_an_example_and_the_shared_options(
 
 
 def _examples() -> list[str]:
-    found = list(EXAMPLES)
-    for command in headrace.commands.values():
-        assert isinstance(command, Command)
+    found = [*EXAMPLES, *(example for group in every_group() for example in group.examples)]
+    for _, command in every_command():
         found += command.examples
     return found
 
@@ -67,7 +77,15 @@ def test_each_example_is_a_command_line_that_parses(
     (tmp_path / "jobs.jsonl").write_text('{"type": "a"}\n')
     program, *words = shlex.split(example)
     assert program == "headrace"
-    with headrace.make_context("headrace", words) as root:
-        name, command, rest = headrace.resolve_command(root, [*root._protected_args, *root.args])
+    group: click.Group = headrace
+    context = headrace.make_context("headrace", words)
+    while True:
+        name, command, rest = group.resolve_command(
+            context, [*context._protected_args, *context.args]
+        )
         assert command is not None
-        assert isinstance(command.make_context(name, rest, parent=root), click.Context)
+        context = command.make_context(name, rest, parent=context)
+        if not isinstance(command, click.Group):
+            break
+        group = command
+    assert context.command.name in words

@@ -42,6 +42,15 @@ def brief(seconds: float) -> str:
     return f"{seconds // _DAY:.0f}d"
 
 
+def exact(seconds: float) -> str:
+    """Every unit that counts, nothing rounded, as `parse` reads it: `15m`, `1m30s`, `1d12h`, `2.5s`."""
+    text, left = "", seconds
+    for unit, size in (("d", _DAY), ("h", _HOUR), ("m", _MINUTE)):
+        count, left = divmod(left, size)
+        text += f"{count:.0f}{unit}" if count else ""
+    return text + (f"{left:.6f}".rstrip("0").rstrip(".") + "s" if left or not text else "")
+
+
 def age(moment: datetime, now: datetime) -> str:
     """`3m ago`, `just now`, `in 2h`."""
     seconds = (now - moment).total_seconds()

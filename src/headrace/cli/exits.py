@@ -8,13 +8,16 @@ import click
 import msgspec
 
 from headrace.errors import (
+    BatchNotFound,
     Contention,
     DependencyNotFound,
     DuplicateJob,
+    DuplicateSchedule,
     HeadraceError,
     InvalidBatch,
     InvalidInput,
     JobNotFound,
+    ScheduleNotFound,
     StoreError,
 )
 
@@ -62,9 +65,9 @@ def exit_of(error: HeadraceError) -> Exit:
     match error:
         case InvalidBatch():
             return exit_of(error.cause)
-        case JobNotFound() | DependencyNotFound():
+        case JobNotFound() | BatchNotFound() | DependencyNotFound() | ScheduleNotFound():
             return Exit.NOT_FOUND
-        case DuplicateJob() | Contention():
+        case DuplicateJob() | DuplicateSchedule() | Contention():
             return Exit.REFUSED
         case InvalidInput():
             return Exit.USAGE

@@ -1,7 +1,8 @@
-"""What every command takes, before its name or after it: the store's url, the tenant, `--json`."""
+"""What every command takes, before its name or after it: the store's url, the tenant, keys, `--json`."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     url: str = DEFAULT_URL
     tenant: str | None = None
+    keys: str | None = None
+    """The file of a key ring."""
     json: bool = False
 
 
@@ -26,6 +29,21 @@ class Command(click.Command):
     def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_epilog(ctx, formatter)
+        write_examples(formatter, self.examples)
+
+
+class Group(click.Group):
+    """Commands under one name, in the order a newcomer meets them, with the settings before or after."""
+
+    def __init__(self, *args: Any, examples: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.examples = tuple(examples)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_epilog(ctx, formatter)
@@ -51,6 +69,26 @@ def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., An
     return decorate
 
 
+def group(name: str, *, examples: Sequence[str]) -> Callable[[Callable[[], None]], Group]:
+    """A group that shows its help when it is given no command."""
+
+    def decorate(function: Callable[[], None]) -> Group:
+        @functools.wraps(function)
+        def show_help() -> None:
+            ctx = click.get_current_context()
+            if ctx.invoked_subcommand is None:
+                click.echo(ctx.get_help())
+
+        made = click.group(name, cls=Group, examples=examples, invoke_without_command=True)(
+            show_help
+        )
+        assert isinstance(made, Group)
+        made.params += settings_options()
+        return made
+
+    return decorate
+
+
 def settings_options(*, variable: str | None = None) -> list[click.Parameter]:
     """The settings as options. `variable`: where the environment may name the store."""
     return [
@@ -67,6 +105,13 @@ def settings_options(*, variable: str | None = None) -> list[click.Parameter]:
             ["--tenant"],
             metavar="NAME",
             help="Act as this tenant.  [default: see every tenant]",
+            expose_value=False,
+            callback=_remember,
+        ),
+        click.Option(
+            ["--keys"],
+            metavar="FILE",
+            help="The key ring for encrypted jobs.  [default: what HEADRACE_KEYS holds, or none]",
             expose_value=False,
             callback=_remember,
         ),

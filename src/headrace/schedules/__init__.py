@@ -13,7 +13,7 @@ from headrace.schedules.schedule import (
     tick_spec,
     upcoming,
 )
-from headrace.schedules.stored import decode, encode, is_same
+from headrace.schedules.stored import decode, encode, encode_job, is_same
 from headrace.schedules.when import Cron, Every, When
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "decode",
     "due_ticks",
     "encode",
+    "encode_job",
     "is_same",
     "replaced",
     "resumed",

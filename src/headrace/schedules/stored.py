@@ -60,6 +60,11 @@ def encode(schedule: Schedule) -> bytes:
     return msgspec.json.encode(_Stored(**fields | {"job": _template(schedule.job)}))
 
 
+def encode_job(job: JobSpec) -> bytes:
+    """A description as it is stored: what is left out of it has its default."""
+    return msgspec.json.encode(_template(job))
+
+
 def decode(encoded: bytes, name: str) -> Schedule:
     """What `encode` was given.
 
