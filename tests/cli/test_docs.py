@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from headrace.cli.app import headrace
 from headrace.cli.exits import Exit
 from headrace.cli.records import EventRecord, JobRecord
 from headrace.cli.settings import Command
+from tests.cli.commands import every_command
 from tests.cli.pages import File, steady, steps
 from tests.cli.shell import Shell
 
@@ -23,6 +23,7 @@ PAGES = (
     DOCS / "howto" / "why-is-my-job-not-running.md",
     DOCS / "howto" / "follow-events.md",
     DOCS / "howto" / "clean-up.md",
+    DOCS / "howto" / "run-on-a-schedule.md",
 )
 
 
@@ -59,10 +60,8 @@ def test_the_commands_of_a_page_print_what_it_shows(
     assert commands > 1
 
 
-@pytest.mark.parametrize("name", headrace.commands)
-def test_the_reference_has_every_command_and_option(name: str) -> None:
-    command = headrace.commands[name]
-    assert isinstance(command, Command)
+@pytest.mark.parametrize(("name", "command"), list(every_command()))
+def test_the_reference_has_every_command_and_option(name: str, command: Command) -> None:
     _, _, rest = REFERENCE.read_text("utf-8").partition(f"\n### {name}\n")
     section = rest.split("\n### ")[0].split("\n## ")[0]
     assert section, f"no section for {name}"

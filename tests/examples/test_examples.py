@@ -33,6 +33,30 @@ new: a running -> completed, 2 bytes
 live: b enqueued
 live: c enqueued
 """,
+    "webhooks.py": """\
+to deliver: webhook-of=report-1
+the operator sees: 127.0.0.1 leads to 127.0.0.1, which is not public
+refused: address_refused
+received: job.completed report-1 {'pages': 12}
+delivered: 204
+""",
+    "batches.py": """\
+stored: 5 jobs and a callback
+60%: 3 completed, 2 wait
+report runs: id=import-42 total=5 completed=3 failed=2
+say_thanks runs: id=good type=order queue=default state=completed attempt=1 result={'total': 12}
+page_someone: not needed: job good is completed
+page_someone runs: id=bad type=order queue=default state=failed attempt=1 \
+error={'message': 'no such card', 'category': 'permanent', 'code': None}
+""",
+    "schedules.py": """\
+at once: nothing
+03:00 in Berlin: report of 01:00, fetch of 01:00
+another worker: nothing
+a day later: report of 01:00
+nightly is paused
+poll goes on
+""",
     "cancel.py": """\
 would change: 4
 now: cancelled, cancelled, cancelled, cancelling
