@@ -1,31 +1,41 @@
 """Headrace: a durable job queue. Jobs are leased under a fencing token, and every change is an event."""
 
+from headrace.app import Context, Headrace, Middleware, Task
 from headrace.connect import connect
 from headrace.crypto import KeyRing
-from headrace.errors import HeadraceError, PermanentError, TemporaryError
+from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
 from headrace.manager import JobManager
 from headrace.model import Category, Dependency, DependencyKind, Event, Job, Priority, State
 from headrace.policy import CancelMode, Policies, Policy
 from headrace.spec import JobSpec
+from headrace.worker import Settings as WorkerSettings
+from headrace.worker import Worker
 
 __version__ = "0.1.0"
 
 __all__ = [
     "CancelMode",
     "Category",
+    "Context",
     "Dependency",
     "DependencyKind",
     "Event",
+    "Headrace",
     "HeadraceError",
     "Job",
     "JobManager",
     "JobSpec",
     "KeyRing",
+    "Middleware",
     "PermanentError",
     "Policies",
     "Policy",
     "Priority",
+    "Snooze",
     "State",
+    "Task",
     "TemporaryError",
+    "Worker",
+    "WorkerSettings",
     "connect",
 ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -57,8 +57,6 @@ class Context:
         """When the execution timeout strikes, by the store's clock."""
         self.is_cancelled = False
         """Somebody asked to stop, or the lease is gone. Handlers in threads should look now and then."""
-        self.on_deadline: Callable[[], object] | None = None
-        """Called, from any thread, when the deadline has moved."""
         self._lines: list[LogLine] = []
         self._lines_dirty = False
 
@@ -127,8 +125,6 @@ class Context:
                 f"{seconds} s from now is later than the job's own deadline; it stays as it was"
             )
         self.deadline = wanted
-        if self.on_deadline is not None:
-            self.on_deadline()
 
     def log(self, text: str, **fields: Any) -> None:
         """Keep a line with the job. Written with the next flush, at the latest when the attempt ends."""

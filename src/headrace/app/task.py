@@ -93,6 +93,8 @@ class Task(Generic[P, R]):
         self.function = function
         self.name = name
         self.version = version
+        self.type = type_of(name, version)
+        """The type of the jobs that this code submits."""
         self.isolation = isolation
         self.arguments = Arguments(function, name)
         self.given = options
@@ -110,13 +112,10 @@ class Task(Generic[P, R]):
         return self.function(*args, **kwargs)
 
     @property
-    def type(self) -> str:
-        """The type of the jobs that this code submits."""
-        return type_of(self.name, self.version)
-
-    @property
     def types(self) -> tuple[str, ...]:
         """The types this code can run: its own version, and those that upcasters lead up from."""
+        if not self._upcasters:
+            return (self.type,)
         known = [self.version]
         while (older := known[-1] - 1) in self._upcasters:
             known.append(older)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import enum
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from headrace.app.context import Context
@@ -46,8 +46,9 @@ class Attempt:
     """A claimed job on its way. `stop` may be called at any time, on the worker's loop."""
 
     __slots__ = (
-        "_deadline_timer",
+        "_done",
         "_execute",
+        "_has_begun",
         "_runner",
         "_stopping",
         "context",
@@ -63,8 +64,8 @@ class Attempt:
         self.task = task
         self.why: Why | None = None
         self._execute = execute
-        self._runner: asyncio.Task[Outcome | None] | None = None
-        self._deadline_timer: asyncio.TimerHandle | None = None
+        self._runner: asyncio.Task[None] | None = None
+        self._has_begun = False
         deadline = None
         if job.timeout_seconds is not None:
             deadline = manager.clock.now() + timedelta(seconds=job.timeout_seconds)
@@ -80,22 +81,28 @@ class Attempt:
         `done` hears the outcome, None where there is none to record; `stopping` that the handler was
         told to stop.
         """
+        self._done = done
         self._stopping = stopping
-        loop = asyncio.get_running_loop()
-        if self.job.timeout_seconds is not None:
-            self._deadline_timer = loop.call_later(self.job.timeout_seconds, self.stop, Why.TIMEOUT)
-        self.context.on_deadline = lambda: loop.call_soon_threadsafe(self._rearm)
-        self._runner = loop.create_task(self._run())
-        self._runner.add_done_callback(lambda runner: self._ended(runner, done))
+        self._runner = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self, why: Why) -> None:
         """Tell the handler to stop. The first reason counts, except that a lost lease overrules all."""
         if self.why is None or why is Why.LOST:
             self.why = why
         self.context.is_cancelled = True
-        if self._runner is not None and not self._runner.done():
-            self._runner.cancel()
+        if self._runner is None or self._runner.done():
+            return
+        self._runner.cancel()
+        if self._has_begun:
             self._stopping(self)
+        else:
+            self._done(self, self._stopped())  # it never gets to say so itself
+
+    def stop_if_late(self, now: datetime) -> None:
+        """Stop a handler that has run into its execution timeout."""
+        deadline = self.context.deadline
+        if deadline is not None and now >= deadline and self.why is None:
+            self.stop(Why.TIMEOUT)
 
     def give_up(self) -> Outcome | None:
         """The outcome of a handler that did not stop when it was told to; it is left behind."""
@@ -107,26 +114,11 @@ class Attempt:
             return self._failure(Failure(str(error), Category.PERMANENT, "invalid_result"))
         return None
 
-    def _rearm(self) -> None:
-        remaining = self.context.remaining_seconds
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
-        if remaining is not None:
-            self._deadline_timer = asyncio.get_running_loop().call_later(
-                max(0.0, remaining), self.stop, Why.TIMEOUT
-            )
+    async def _run(self) -> None:
+        self._has_begun = True
+        self._done(self, await self._outcome())
 
-    def _ended(
-        self,
-        runner: asyncio.Task[Outcome | None],
-        done: Callable[[Attempt, Outcome | None], None],
-    ) -> None:
-        if self._deadline_timer is not None:
-            self._deadline_timer.cancel()
-        # Cancelled before its first step, it never got to say so itself.
-        done(self, self._stopped() if runner.cancelled() else runner.result())
-
-    async def _run(self) -> Outcome | None:
+    async def _outcome(self) -> Outcome | None:
         job = self.job
         try:
             result = await self._execute(self.task, self.context)

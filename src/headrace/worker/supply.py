@@ -84,24 +84,29 @@ class Supply:
 
     async def _work(self) -> None:
         """Claim as long as there are jobs, then wait for a sign of new ones."""
+        fruitless = False
+        pause, longest = _HINT_PAUSE_SECONDS
         while True:
             limit = await self._room()
-            if len(await self.claim(limit)) < limit:
-                break
-        hint_pause, longest = _HINT_PAUSE_SECONDS
-        while True:
-            limit = await self._room()
-            # The end of the log, taken before we look: what comes after it wakes us.
-            seen = await self._manager.tail()
-            if await self.claim(limit):
-                return
-            asked = time.monotonic()
-            await self._manager.store.wait(seen, self._settings.poll_seconds)
-            if time.monotonic() - asked < self._settings.poll_seconds / 2:
-                await asyncio.sleep(hint_pause)
-                hint_pause = min(2 * hint_pause, longest)
-            else:
-                hint_pause = _HINT_PAUSE_SECONDS[0]
+            jobs = await self.claim(limit)
+            if len(jobs) == limit:
+                continue
+            if jobs:
+                pause = _HINT_PAUSE_SECONDS[0]
+            elif fruitless:
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, longest)
+            fruitless = await self._wait_for_more()
+
+    async def _wait_for_more(self) -> bool:
+        """Until there may be jobs for us; True if a hint said so."""
+        # The end of the log, taken before we look once more: what comes after it wakes us.
+        seen = await self._manager.tail()
+        if await self.claim(await self._room()):
+            return False
+        asked = time.monotonic()
+        await self._manager.store.wait(seen, self._settings.poll_seconds)
+        return time.monotonic() - asked < self._settings.poll_seconds / 2
 
     async def _room(self) -> int:
         """How many jobs to claim now: waits until there is room for a batch worth a round trip."""

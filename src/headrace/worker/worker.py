@@ -23,6 +23,8 @@ from headrace.worker.threads import Threads
 
 logger = logging.getLogger("headrace.worker")
 
+_DEADLINE_SECONDS = 0.05
+"""How exactly execution timeouts are kept."""
 _STOP_SLACK_SECONDS = 0.5
 """Threads and children have waited `stop_seconds` themselves by then."""
 
@@ -65,19 +67,21 @@ class Worker:
         )
         supply = asyncio.create_task(self._supply.run())
         settle = asyncio.create_task(self._settler.run())
+        deadlines = asyncio.create_task(self._watch_deadlines())
         stopping = asyncio.create_task(self._stop.wait())
         try:
-            await asyncio.wait({supply, settle, stopping}, return_when=asyncio.FIRST_COMPLETED)
-            for task in (supply, settle):
+            await asyncio.wait(
+                {supply, settle, deadlines, stopping}, return_when=asyncio.FIRST_COMPLETED
+            )
+            for task in (supply, settle, deadlines):
                 if task.done():
                     task.result()  # raises what ended it
             supply.cancel()
             await asyncio.wait({supply})
             await self._wind_down()
         finally:
-            stopping.cancel()
-            supply.cancel()
-            settle.cancel()
+            for helper in (stopping, supply, settle, deadlines):
+                helper.cancel()
             await self._keeper.close()
             self._threads.close()
             await self._children.close()
@@ -89,6 +93,7 @@ class Worker:
         """
         await self._set_up()
         settle = asyncio.create_task(self._settler.run())
+        deadlines = asyncio.create_task(self._watch_deadlines())
         count = 0
         try:
             while jobs is None or count < jobs:
@@ -105,6 +110,7 @@ class Worker:
             return count
         finally:
             settle.cancel()
+            deadlines.cancel()
             self._threads.close()
             await self._children.close()
 
@@ -178,6 +184,14 @@ class Worker:
             self._claimed.remove(waiting)
             waiting.why = why
             self._close_attempt(waiting, waiting.give_up())
+
+    async def _watch_deadlines(self) -> None:
+        """One look at all handlers every now and then is cheaper than a timer for each."""
+        while True:
+            await asyncio.sleep(_DEADLINE_SECONDS)
+            now = self._manager.clock.now()
+            for attempt in list(self._running.values()):
+                attempt.stop_if_late(now)
 
     def _stopping(self, attempt: Attempt) -> None:
         """A handler was told to stop. One that does not is left behind: it must not keep its slot."""
