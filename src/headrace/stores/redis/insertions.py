@@ -14,15 +14,9 @@ from headrace.model import Edge, State
 from headrace.stores.base import Clash, Inserted, Insertion
 from headrace.stores.redis.codes import STATE_CODE
 from headrace.stores.redis.failures import text_refused
+from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
-from headrace.stores.redis.rows import (
-    more_of,
-    pack_body,
-    pack_names,
-    pack_row,
-    pack_scope,
-    us_or_none,
-)
+from headrace.stores.redis.rows import more_of, pack_body, pack_row, pack_scope, us_or_none
 from headrace.stores.redis.scripts import Script
 from headrace.stores.redis.server import Argument, Server
 
@@ -59,7 +53,7 @@ def _arguments(insertion: Insertion) -> list[Argument]:
     stored: list[Argument] = []
     more: list[tuple[int, str, str]] = []
     for index, (job, event) in enumerate(zip(jobs, insertion.events, strict=True)):
-        names = pack_names(job.tenant, job.queue, job.type, job.priority)
+        names = pack_lane(job.tenant, job.queue, job.type, job.priority, job.limit_key)
         place = lanes.setdefault(names, len(lanes) + 1)
         spec = _SPEC.pack(place, us_or_none(job.expires_at), us_or_none(job.lease_until))
         stored += (spec + pack_row(job), pack_body(job), pack_event(event))

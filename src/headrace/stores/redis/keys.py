@@ -19,6 +19,10 @@ class Keys:
         """All jobs with the tag, by seq."""
         return self.of(f"tag:{tag}")
 
+    def records(self, kind: str) -> str:
+        """The records of a kind, by name."""
+        return self.of(f"records:{kind}")
+
     def spawned(self, parent_id: str) -> str:
         """All jobs that a job spawned, by seq."""
         return self.of(f"spawned:{parent_id}")

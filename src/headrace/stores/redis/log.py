@@ -13,7 +13,7 @@ from headrace.errors import InvalidCursor
 from headrace.model import Category, Event
 from headrace.stores.base import EventQuery
 from headrace.stores.redis.codes import KIND_CODE, KIND_OF, STATE_CODE, STATE_OF
-from headrace.stores.redis.rows import Names, read_lanes
+from headrace.stores.redis.lanes import Lane, read_lanes
 from headrace.stores.redis.scripts import Script
 from headrace.stores.redis.server import Server
 
@@ -55,7 +55,7 @@ async def events(server: Server, query: EventQuery) -> list[Event]:
 
 async def tail(server: Server) -> str:
     """The cursor of the log's present end."""
-    seq = await server.read("HGET", server.keys.of("counters"), "events")
+    seq = await server.read("HGET", server.keys.of("numbers"), "events")
     return "" if seq in (None, b"0") else str(int(seq))
 
 
@@ -103,12 +103,12 @@ def pack_event(event: Event) -> bytes:
     return _encode(fields)
 
 
-def _read_events(flat: Sequence[Any], lanes: dict[int, Names]) -> Iterator[Event]:
+def _read_events(flat: Sequence[Any], lanes: dict[int, Lane]) -> Iterator[Event]:
     for seq, lane, packed in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
         yield _read_event(int(seq), lanes[int(lane)], _decode(memoryview(packed)[_LINK_BYTES:]))
 
 
-def _read_event(seq: int, names: Names, fields: list[Any]) -> Event:
+def _read_event(seq: int, lane: Lane, fields: list[Any]) -> Event:
     # A script writes false where there is nothing: a hole would end its list.
     fields = [None if field is False else field for field in fields]
     fields += [None] * (_FIELDS - len(fields))
@@ -134,14 +134,13 @@ def _read_event(seq: int, names: Names, fields: list[Any]) -> Event:
         payload_bytes,
         detail,
     ) = fields
-    tenant, queue, type_, priority = names
     return Event(
         seq=seq,
         cursor=str(seq),
         at=from_us(at),
-        tenant=tenant,
-        queue=queue,
-        type=type_,
+        tenant=lane.tenant,
+        queue=lane.queue,
+        type=lane.type,
         job_id=job_id,
         kind=KIND_OF[kind],
         before=None if before is None else STATE_OF[before],
@@ -150,7 +149,7 @@ def _read_event(seq: int, names: Names, fields: list[Any]) -> Event:
         attempt=attempt,
         failures=failures,
         losses=losses,
-        priority=priority,
+        priority=lane.priority,
         run_at=from_us(run_at),
         worker=worker,
         lease_until=None if lease_until is None else from_us(lease_until),

@@ -1,8 +1,9 @@
 """Jobs as Redis holds them: a row that changes write, a body that nothing writes again, and the rest.
 
 The row is packed numbers and texts at fixed places, because scripts read it; scripts/shared/rows.lua
-says the same in Lua. Result, failure, progress, note and checkpoint stand apart, each only where there
-is one, so that a change rewrites neither them nor the payload.
+says the same in Lua. Result, failure, progress, note, checkpoint and log stand apart, each only where
+there is one, so that a change rewrites neither them nor the payload. What all jobs of a lane have in
+common, its names, stands with the lane.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from headrace.clock import to_us
 from headrace.model import Category, Failure, Job
 from headrace.stores.base import KeyScope
 from headrace.stores.redis.codes import STATE_BYTE, STATE_OF_BYTE
+from headrace.stores.redis.lanes import Lane, read_lanes
 
 NONE_US = -(2**53)
 """No time, in a packed number; rows.lua has the same."""
@@ -32,12 +34,11 @@ _HEAD = Struct(">BcIIIIqqqqI")  # up to the length of the tags
 _REST = Struct(">qqqqq")  # of jobs that ran or ended
 _LENGTH = Struct(">H")
 _SHORT, _FULL = 0, 1
-_MORE = 31  # the flags of what stands apart; the others are the server's own
+_MORE = 1 | 2 | 4 | 8 | 16 | 64  # the flags of what stands apart; the others are the server's own
 
 _encode = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
-_decode_names = msgspec.json.Decoder(tuple[str, str, str, int]).decode
 _decode_body = msgspec.msgpack.Decoder(
     tuple[
         bytes,
@@ -54,9 +55,6 @@ _decode_body = msgspec.msgpack.Decoder(
 ).decode
 _decode_failure = msgspec.json.Decoder(tuple[str, str, str | None]).decode
 _CATEGORY_OF = {str(category): category for category in Category}
-
-Names = tuple[str, str, str, int]
-"""A lane: tenant, queue, type, priority."""
 
 
 # The jobs of one claim share most of their times, and a lookup is much cheaper than a new datetime.
@@ -80,11 +78,6 @@ def length_us(seconds: float) -> int:
 def handle_of(seq: int) -> str:
     """How scripts call a job: its seq, so padded that order as text is order as number."""
     return f"{seq:014d}"
-
-
-def pack_names(tenant: str, queue: str, type: str, priority: int) -> str:
-    """A lane's names as one text, the same each time."""
-    return _encode_json((tenant, queue, type, int(priority))).decode()
 
 
 def pack_scope(scope: KeyScope) -> str:
@@ -137,7 +130,7 @@ def _has_rest(job: Job) -> bool:
 
 
 def pack_body(job: Job) -> bytes:
-    """What never changes."""
+    """What no change writes. The payload comes first of the packed: rewrite.lua finds it there."""
     name, parent = job.id.encode(), (job.parent_id or "").encode()
     return b"".join(
         (
@@ -163,20 +156,17 @@ def pack_body(job: Job) -> bytes:
     )
 
 
+def pack_payload(payload_json: bytes) -> bytes:
+    """A payload as it stands in a body."""
+    return _encode(payload_json)
+
+
 def pack_failure(failure: Failure) -> bytes:
     return _encode_json((failure.message, failure.category, failure.code))
 
 
 def pack_progress(progress: float) -> str:
     return repr(float(progress))
-
-
-def read_lanes(flat: Sequence[Any]) -> dict[int, Names]:
-    """The lanes of a reply, by number."""
-    return {
-        int(number): _decode_names(names)
-        for number, names in zip(flat[::2], flat[1::2], strict=True)
-    }
 
 
 def read_jobs(reply: Sequence[Any]) -> list[Job]:
@@ -191,7 +181,7 @@ def read_jobs(reply: Sequence[Any]) -> list[Job]:
 
 
 def _read_job(
-    parts: tuple[bytes, bytes, bytes, bytes], lanes: dict[int, Names], more: dict[bytes, bytes]
+    parts: tuple[bytes, bytes, bytes, bytes], lanes: dict[int, Lane], more: dict[bytes, bytes]
 ) -> Job:
     handle, row, body, lease = parts
     lane, flags, _ = _FRONT.unpack_from(row)
@@ -233,21 +223,22 @@ def _read_job(
         expires_at,
         backoff,
     ) = _decode_body(memoryview(body)[at:])
-    tenant, queue, type_, priority = lanes[lane]
+    names = lanes[lane]
     job = Job(
         id=id_.decode(),
-        tenant=tenant,
-        queue=queue,
-        type=type_,
+        tenant=names.tenant,
+        queue=names.queue,
+        type=names.type,
         tags=tuple(tags.decode().split("\n")) if tags else (),
         payload_json=payload,
-        priority=priority,
+        priority=names.priority,
         created_at=from_us(created_at),
         key=_decode_json(scope)[3] if scope else None,
         previous_id=previous_id,
         parent_id=parent_id.decode() if parent_id else None,
         correlation_id=correlation_id,
         callback_url=callback_url,
+        limit_key=names.limit_key,
         depth=depth,
         seq=int(handle),
         max_attempts=max_attempts,
@@ -289,6 +280,7 @@ def _with_more(job: Job, handle: bytes, more: dict[bytes, bytes]) -> Job:
         progress=None if progress is None else float(progress),
         progress_note=None if note is None else note.decode(),
         checkpoint_json=more.get(handle + b"c"),
+        log_json=more.get(handle + b"l"),
     )
 
 
@@ -304,6 +296,8 @@ def more_of(job: Job) -> Iterable[tuple[str, str]]:
         yield "n", job.progress_note
     if job.checkpoint_json is not None:
         yield "c", job.checkpoint_json.decode()
+    if job.log_json is not None:
+        yield "l", job.log_json.decode()
 
 
 def _read_text(packed: bytes, at: int) -> tuple[bytes, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -24,9 +24,11 @@ _GET = Script("get")
 _PICK = Script("pick")
 _DUE = Script("due")
 _LISTS = Script("lists")
+_GATHER = Script("gather")
 
 _IDS_PER_CALL = 500
 _HANDLES_PER_CALL = 1000
+_LISTS_PER_CALL = 2000
 _BYTES_PER_CALL = 16_000_000
 _GATHER_MAX = 200_000
 """Up to so many jobs of the wanted states are gathered and sorted; past that, all jobs are walked:
@@ -175,7 +177,7 @@ def _opposite(end: str) -> str:
 async def _lists(server: Server, query: Query) -> tuple[list[str], int | None]:
     """The lists that hold every job of the wanted states, and how many jobs those are.
 
-    None when the query names no states, or when the lists would be too many.
+    None when the query names no states.
     """
     states = set(State) if query.states is None else set(query.states)
     before: Argument = ""
@@ -185,25 +187,24 @@ async def _lists(server: Server, query: Query) -> tuple[list[str], int | None]:
     elif query.states is None:
         return [], None
     letters = "".join(sorted(STATE_CODE[state] for state in states))
-    keys, jobs = await server.read_script(_LISTS, letters, before)
-    return [key.decode() for key in keys], int(jobs)
+    names, jobs = await server.read_script(_LISTS, letters, before)
+    return [name.decode() for name in names], int(jobs)
 
 
 async def _gather(server: Server, lists: Sequence[str], query: Query) -> list[bytes]:
+    """There may be a list per lane, so a call takes many."""
+    before: Argument = "+inf"
+    if query.finalized_before is not None:
+        before = f"({to_us(query.finalized_before)}"
     handles: list[bytes] = []
-    for key in lists:
-        before: Argument = "+inf"
-        if query.finalized_before is not None:
-            before = f"({to_us(query.finalized_before)}"
-        offset = 0
-        while True:
-            page: list[Any] = await server.read(
-                "ZRANGEBYSCORE", key, "-inf", before, "LIMIT", offset, _HANDLES_PER_CALL * 10
-            )
-            handles += page
-            offset += len(page)
-            if len(page) < _HANDLES_PER_CALL * 10:
-                break
+    start = skip = 0
+    while start < len(lists):
+        page = lists[start : start + _LISTS_PER_CALL]
+        some, through, skip = await server.read_script(
+            _GATHER, before, skip, _HANDLES_PER_CALL * 10, *page
+        )
+        handles += some
+        start += through
     return handles
 
 

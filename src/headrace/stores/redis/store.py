@@ -10,6 +10,7 @@ from headrace.clock import EPOCH
 from headrace.graph import Join
 from headrace.model import Edge, Event, Job
 from headrace.stores.base import (
+    Backlog,
     Capabilities,
     ClaimRequest,
     Clash,
@@ -19,12 +20,17 @@ from headrace.stores.base import (
     Extended,
     Fence,
     Finding,
+    Head,
+    Held,
     Inserted,
     Insertion,
     KeyScope,
     Note,
     Pause,
     Query,
+    Record,
+    Rewrite,
+    Share,
     Tally,
     WorkerSeen,
 )
@@ -41,10 +47,12 @@ from headrace.stores.redis import (
     log,
     options,
     queues,
+    records,
     schema,
     search,
 )
-from headrace.stores.redis import leases as held
+from headrace.stores.redis import leases as leasing
+from headrace.stores.redis import rewrites as rewriting
 from headrace.stores.redis.server import Server
 from headrace.stores.redis.waiting import Watch
 
@@ -76,7 +84,9 @@ class RedisStore:
         """The store behind the url; `?prefix=` and `?durability=relaxed` may also stand in the url.
 
         Logs a warning if the server may lose acknowledged writes, unless relaxed durability is asked
-        for. Raises SchemaTooNew, SchemaTooOld (unless `migrate`) or StoreUnavailable.
+        for. `migrate` brings an older schema up to date, in one step; processes of the older version
+        must be stopped first, and are refused their writes from then on. Raises SchemaTooNew,
+        SchemaTooOld (unless `migrate`) or StoreUnavailable.
         """
         chosen = options.parse(url, prefix=prefix, relaxed_durability=relaxed_durability)
         server = Server(chosen)
@@ -98,6 +108,10 @@ class RedisStore:
         seconds, microseconds = await self._server.read("TIME")
         return EPOCH + timedelta(seconds=int(seconds), microseconds=int(microseconds))
 
+    async def schema_version(self) -> int:
+        """The version of the schema that the store has now."""
+        return await schema.version_of(self._server)
+
     async def durability(self) -> durability.Durability:
         """What an acknowledged write survives, as the server is set now."""
         return await durability.durability(self._server)
@@ -113,16 +127,27 @@ class RedisStore:
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
         return await claims.claim(self._server, request)
 
+    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+        return await claims.heads(self._server, request)
+
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> Sequence[Job] | None:
+        return await claims.claim_shares(self._server, request, shares, gates)
+
     async def commit(self, commit: Commit) -> Committed:
         return await commits.commit(self._server, commit)
 
     async def extend(
         self, leases: Mapping[Fence, float | None], now: datetime
     ) -> Sequence[Extended]:
-        return await held.extend(self._server, leases, now)
+        return await leasing.extend(self._server, leases, now)
 
     async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
-        return await held.annotate(self._server, fence, note, now)
+        return await leasing.annotate(self._server, fence, note, now)
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+        return await rewriting.rewrite(self._server, rewrites)
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await deletions.delete(self._server, jobs)
@@ -158,6 +183,12 @@ class RedisStore:
     ) -> Sequence[Tally]:
         return await counts.count(self._server, now, tenant=tenant, queues=queues, tags=tags)
 
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+        return await leasing.held(self._server, now, queues)
+
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+        return await counts.backlog(self._server, tenant, queue)
+
     # --- dependencies ----------------------------------------------------------------------------
 
     async def edges(
@@ -190,6 +221,17 @@ class RedisStore:
 
     async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
         return await queues.workers(self._server, since)
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+        return await records.records(self._server, kind, names)
+
+    async def put_record(self, record: Record) -> bool:
+        return await records.put_record(self._server, record)
+
+    async def delete_record(self, record: Record) -> bool:
+        return await records.delete_record(self._server, record)
 
     # --- events ----------------------------------------------------------------------------------
 

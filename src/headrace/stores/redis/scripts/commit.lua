@@ -1,7 +1,7 @@
 -- commit: write changes whose jobs are still as they were read.
 --
--- uses     rows writes lanes lines places log edges holding
--- keys     jobs rows more leases expiry blocked counts failures lanes counters keys edges unseen
+-- uses     rows writes lanes lines lineup places log edges holding
+-- keys     jobs rows more leases expiry blocked counts failures lanes numbers keys edges unseen
 --          events root
 -- derived  those of lines, places and edges
 -- args     1            { number of changes, together, leases as read, seen edges { { parent, child } } }
@@ -13,7 +13,7 @@
 --          child, kind, outcome, seen }
 -- errors   none of its own
 --
--- Progress, note and checkpoint stay as stored, and so does the lease_until of a job that is leased
+-- Progress, note, checkpoint and log stay as stored, and so does the lease_until of a job that is leased
 -- before and after: heartbeats and notes write those without a new version.
 
 local count, together, leases_as_read, seen = unpack(cmsgpack.unpack(ARGV[1]))
@@ -63,13 +63,13 @@ end
 
 -- From here on it is written.
 
-local function write_more(handle, letter, action, value, flags, flag)
+local function write_more(handle, letter, action, value, flags)
   if action == WRITE then
     hset(K.more, handle .. letter, value)
-    return bit.bor(flags, flag)
+    return bit.bor(flags, MORE[letter])
   elseif action == REMOVE then
     hdel(K.more, handle .. letter)
-    return bit.band(flags, bit.bnot(flag))
+    return bit.band(flags, bit.bnot(MORE[letter]))
   end
   return flags
 end
@@ -81,8 +81,8 @@ for index = 1, count do
   if applied[index] then
     local first, handle, before = argument_of(index), handles[index], stored[index]
     local _, _, lease, result, failure, at = struct.unpack(SPEC, ARGV[first])
-    local flags = write_more(handle, 'r', result, ARGV[first + 2], before.flags, 1)
-    flags = write_more(handle, 'f', failure, ARGV[first + 3], flags, 2)
+    local flags = write_more(handle, 'r', result, ARGV[first + 2], before.flags)
+    flags = write_more(handle, 'f', failure, ARGV[first + 3], flags)
     local event = log_event(before.lane, before.event, ARGV[first + 1])
     local packed = front(before.lane, flags, event) .. string.sub(ARGV[first], at)
     local after = read_row(packed)
@@ -101,7 +101,7 @@ for index = 1, count do
   end
 end
 write_all()
-write_heads()
+write_lists()
 local any_edges = redis.call('EXISTS', K.edges) == 1
 for _, one in ipairs(ended) do
   local id, row = one[1], one[2]

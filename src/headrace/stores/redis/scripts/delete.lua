@@ -1,7 +1,7 @@
 -- delete: remove jobs with their keys and the edges into them, all or none. Events stay.
 --
--- uses     rows writes lanes lines places edges holding
--- keys     jobs rows bodies more leases expiry blocked counts failures lanes counters keys edges
+-- uses     rows writes lanes lines lineup places edges holding
+-- keys     jobs rows bodies more leases expiry blocked counts failures lanes numbers keys edges
 --          unseen gone root
 -- derived  {root}:tag:<tag>, {root}:spawned:<parent id> and those of lines, places and edges
 -- args     1            number of jobs
@@ -45,9 +45,9 @@ for index = 1, count do
       local _, parent = struct.unpack(NAMES, redis.call('HGET', K.bodies, handle))
       zrem(K.root .. ':spawned:' .. parent, handle)
     end
-    for _, one in ipairs(MORE) do
-      if bit.band(row.flags, one[1]) > 0 then
-        hdel(K.more, handle .. one[2])
+    for letter, flag in pairs(MORE) do
+      if bit.band(row.flags, flag) > 0 then
+        hdel(K.more, handle .. letter)
       end
     end
     -- The chain of the job's events starts at its row: keep the start, since the events stay.
@@ -58,7 +58,7 @@ for index = 1, count do
   end
 end
 write_all()
-write_heads()
+write_lists()
 if redis.call('EXISTS', K.edges) == 1 then
   for index = 1, count do
     if rows[index] then

@@ -1,7 +1,7 @@
 -- insert: store new jobs with their events, edges and keys, or nothing.
 --
--- uses     rows writes lanes lines places log edges holding
--- keys     jobs rows bodies more leases expiry blocked counts failures lanes lane_ids counters keys
+-- uses     rows writes lanes lines lineup places log edges holding
+-- keys     jobs rows bodies more leases expiry blocked counts failures lanes lane_ids numbers keys
 --          edges unseen events gone root
 -- derived  {root}:tag:<tag>            zset  jobs that have the tag, by seq
 --          {root}:spawned:<parent id>  zset  jobs that the parent spawned, by seq
@@ -74,7 +74,7 @@ local function number_lanes()
   local numbers = fetch('HMGET', K.lane_ids, lane_list)
   for index, names in ipairs(lane_list) do
     if not numbers[index] then
-      numbers[index] = redis.call('HINCRBY', K.counters, 'lanes', 1)
+      numbers[index] = redis.call('HINCRBY', K.numbers, 'lanes', 1)
       redis.call('HSET', K.lane_ids, names, numbers[index])
       redis.call('HSET', K.lanes, numbers[index], names)
     end
@@ -93,14 +93,10 @@ local function last_event_of_gone(id)
 end
 
 local flags = {}
-local first_seq = redis.call('HINCRBY', K.counters, 'jobs', count) - count + 1
+local first_seq = redis.call('HINCRBY', K.numbers, 'jobs', count) - count + 1
 for _, one in ipairs(more) do
   local index, letter, value = unpack(one)
-  for _, kind in ipairs(MORE) do
-    if kind[2] == letter then
-      flags[index] = (flags[index] or 0) + kind[1]
-    end
-  end
+  flags[index] = (flags[index] or 0) + MORE[letter]
   hset(K.more, handle_of(first_seq + index) .. letter, value)
 end
 
@@ -140,7 +136,7 @@ for _, hold in ipairs(holds) do
   hset(K.keys, hold[1], cmsgpack.pack({ hold[2], hold[3], hold[4] }))
 end
 write_all()
-write_heads()
+write_lists()
 for edges = argument, #ARGV do
   for _, edge in ipairs(cmsgpack.unpack(ARGV[edges])) do
     add_edge(unpack(edge))

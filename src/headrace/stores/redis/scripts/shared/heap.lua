@@ -1,4 +1,4 @@
--- heap: the smallest of several { score, handle }, by score and then handle.
+-- heap: the first of several walks, by score and then member.
 
 local heap = {}
 
@@ -6,7 +6,7 @@ local function before(one, other)
   if one.score ~= other.score then
     return one.score < other.score
   end
-  return one.handle < other.handle
+  return one.member < other.member
 end
 
 local function sift_down()

@@ -1,17 +1,21 @@
 -- lines: waiting jobs in claim order.
 --
 -- keys     root
--- derived  {root}:line:<lane>:<state>        zset  jobs that wait in that state, by run_at then seq
---          {root}:line:<lane>:<state>:<tag>  zset  those of them that have the tag
---          {root}:tagged:<tag>               set   the lines with waiting jobs that have the tag
---          {root}:heads:<priority><scope>    zset  the lines with waiting jobs, by their first run_at;
---                                                  scope: all, a queue, a tenant, a tenant's queue
+-- derived  {root}:line:<lane>:<state>         zset  jobs that wait in that state, by run_at then seq
+--          {root}:line:<lane>:<state>:<tag>   zset  those of them that have the tag
+--          {root}:tagged:<tag>                set   the lines with waiting jobs that have the tag
+--          {root}:lines:<priority><scope>     zset  the lines with waiting jobs, by their first job's run_at
+--                                                   and seq; scope: a queue, a tenant's queue
+--          {root}:queues:<priority><scope>    zset  the queues of those lines, by the first job's run_at;
+--                                                   scope: all, a tenant
 --          Which of these a job is in depends on its row. All share the root's hash tag, so they are
 --          in the same cluster slot as the keys that are passed.
 --
--- A line is named <lane>:<state>. An empty line leaves no key behind, and is in no other key.
+-- A line is named <lane>:<state>; where lines are listed, their first job's handle stands before the name,
+-- so that the list is in claim order and a claim opens no more lines than it needs. An empty line leaves
+-- no key behind, and is in no other key.
 
-local touched_lines, touched_tags = {}, {}
+local PRIORITY_LAST = 4
 
 local line_keys = {}
 
@@ -28,83 +32,27 @@ local function tag_line_key(line, tag)
   return K.root .. ':line:' .. line .. ':' .. tag
 end
 
-local function heads_key(priority, tenant, queue)
-  local key = K.root .. ':heads:' .. priority
-  if tenant and queue then
-    return key .. ':b:' .. tenant .. '\n' .. queue
-  elseif tenant then
-    return key .. ':t:' .. tenant
-  elseif queue then
-    return key .. ':q:' .. queue
-  end
-  return key
+local function queues_key(priority, tenant)
+  return K.root .. ':queues:' .. priority .. (tenant and ':t:' .. tenant or '')
+end
+
+-- Names have no line break: they are printable.
+local function lines_key(priority, tenant, queue)
+  return K.root .. ':lines:' .. priority .. (tenant and ':b:' .. tenant .. '\n' or ':q:') .. queue
+end
+
+local function listed_line(handle, line)
+  return handle .. ':' .. line
+end
+
+local function line_listed(member)
+  return string.sub(member, 16)
+end
+
+local function lane_of(line)
+  return tonumber(string.match(line, '^%d+'))
 end
 
 local function each_tag(tags)
   return string.gmatch(tags, '[^\n]+')
-end
-
-local function touch_tags(row)
-  for tag in each_tag(row.tags) do
-    touched_tags[tag] = touched_tags[tag] or {}
-    touched_tags[tag][row.line] = true
-  end
-end
-
-local function line_up(row, handle)
-  local line = row.line
-  zadd(line_key(line), row.run_at, handle)
-  touched_lines[line] = row.lane
-  if row.tags ~= '' then
-    for tag in each_tag(row.tags) do
-      zadd(tag_line_key(line, tag), row.run_at, handle)
-    end
-    touch_tags(row)
-  end
-end
-
-local function step_out(row, handle)
-  local line = row.line
-  zrem(line_key(line), handle)
-  touched_lines[line] = row.lane
-  if row.tags ~= '' then
-    for tag in each_tag(row.tags) do
-      zrem(tag_line_key(line, tag), handle)
-    end
-    touch_tags(row)
-  end
-end
-
-local function write_head(line, lane)
-  local names = lane_names(lane)
-  local tenant, queue, priority = names[1], names[2], names[4]
-  local all = heads_key(priority)
-  local head = redis.call('ZRANGE', line_key(line), 0, 0, 'WITHSCORES')[2]
-  if head then
-    local noted = redis.call('ZSCORE', all, line)
-    if noted and tonumber(noted) == tonumber(head) then
-      return
-    end
-  end
-  local of_queue, of_tenant = heads_key(priority, nil, queue), heads_key(priority, tenant)
-  for _, key in ipairs({ all, of_queue, of_tenant, heads_key(priority, tenant, queue) }) do
-    if head then
-      redis.call('ZADD', key, head, line)
-    else
-      redis.call('ZREM', key, line)
-    end
-  end
-end
-
--- After write_all: bring what is known of each touched line up to date.
-local function write_heads()
-  for line, lane in pairs(touched_lines) do
-    write_head(line, lane)
-  end
-  for tag, lines in pairs(touched_tags) do
-    for line in pairs(lines) do
-      local waits = redis.call('EXISTS', tag_line_key(line, tag)) == 1
-      redis.call(waits and 'SADD' or 'SREM', K.root .. ':tagged:' .. tag, line)
-    end
-  end
 end

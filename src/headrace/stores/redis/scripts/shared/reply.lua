@@ -20,9 +20,9 @@ local function jobs_reply(handles, rows, bodies, leases)
       leased[handle] = at
     end
     if flags > 0 then
-      for _, one in ipairs(MORE) do
-        if bit.band(flags, one[1]) > 0 then
-          fields[#fields + 1] = handle .. one[2]
+      for letter, flag in pairs(MORE) do
+        if bit.band(flags, flag) > 0 then
+          fields[#fields + 1] = handle .. letter
         end
       end
     end
@@ -34,12 +34,9 @@ local function jobs_reply(handles, rows, bodies, leases)
   for index, lease in ipairs(fetch('ZMSCORE', K.leases, leased)) do
     jobs[leased[leased[index]]] = lease
   end
-  local named, more = {}, {}
-  for index, names in ipairs(fetch('HMGET', K.lanes, lanes)) do
-    named[index * 2 - 1], named[index * 2] = lanes[index], names
-  end
+  local more = {}
   for index, value in ipairs(fetch('HMGET', K.more, fields)) do
     more[index * 2 - 1], more[index * 2] = fields[index], value
   end
-  return { named, jobs, more }
+  return { named_lanes(lanes), jobs, more }
 end

@@ -17,8 +17,9 @@ local CLAIMABLE = { p = true, t = true, l = true }
 local LEASED = { r = true, g = true }
 local TERMINAL = { c = true, f = true, d = true, x = true, a = true }
 
--- What else of a job is stored, in `more` under the handle and this letter; one bit of the flags each.
-local MORE = { { 1, 'r' }, { 2, 'f' }, { 4, 'p' }, { 8, 'n' }, { 16, 'c' } }
+-- What else of a job is stored, in `more` under the handle and this letter: result, failure, progress,
+-- note, checkpoint, log. Each has a bit of the flags.
+local MORE = { r = 1, f = 2, p = 4, n = 8, c = 16, l = 64 }
 
 local SPAWNED = 32 -- one more bit: another job spawned this one
 
@@ -68,6 +69,11 @@ end
 
 local function front(lane, flags, event)
   return struct.pack(FRONT, lane, flags, event)
+end
+
+-- The packed row with other flags.
+local function with_flags(row, packed, flags)
+  return front(row.lane, flags, row.event) .. string.sub(packed, struct.size(FRONT) + 1)
 end
 
 -- One call for many fields or members, in order; a list of values, false where there is none.

@@ -1,0 +1,14 @@
+-- put_record: store a record as its next version, if it is still at the version it was read at.
+--
+-- uses     records
+-- keys     root
+-- derived  those of records
+-- args     1 kind   2 name   3 version as read, 0: not there   4 body
+-- returns  1 stored, 0 it has moved on: nothing was written
+-- errors   none of its own
+
+if record_version(ARGV[1], ARGV[2]) ~= tonumber(ARGV[3]) then
+  return 0
+end
+write_record(ARGV[1], ARGV[2], ARGV[3] + 1, ARGV[4])
+return 1

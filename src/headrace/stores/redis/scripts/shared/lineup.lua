@@ -1,0 +1,94 @@
+-- lineup: jobs stepping into lines and out of them.
+--
+-- keys     root
+
+local touched_lines, touched_tags = {}, {}
+
+local function first_of(line)
+  return redis.call('ZRANGE', line_key(line), 0, 0, 'WITHSCORES')
+end
+
+-- Note who is first in the line, to be found in the lists: nothing has been written to it yet.
+local function touch(row)
+  local line = row.line
+  if not touched_lines[line] then
+    touched_lines[line] = { row.lane, first_of(line) }
+  end
+  if row.tags ~= '' then
+    for tag in each_tag(row.tags) do
+      touched_tags[tag] = touched_tags[tag] or {}
+      touched_tags[tag][line] = true
+    end
+  end
+end
+
+local function line_up(row, handle)
+  touch(row)
+  zadd(line_key(row.line), row.run_at, handle)
+  if row.tags ~= '' then
+    for tag in each_tag(row.tags) do
+      zadd(tag_line_key(row.line, tag), row.run_at, handle)
+    end
+  end
+end
+
+local function step_out(row, handle)
+  touch(row)
+  zrem(line_key(row.line), handle)
+  if row.tags ~= '' then
+    for tag in each_tag(row.tags) do
+      zrem(tag_line_key(row.line, tag), handle)
+    end
+  end
+end
+
+-- List the line by its first job, if that is another than before; true if it is due at another time.
+local function list_line(line, lane, before)
+  local after = first_of(line)
+  if after[1] == before[1] and after[2] == before[2] then
+    return false
+  end
+  local names = lane_names(lane)
+  local tenant, queue, priority = names[1], names[2], names[4]
+  for _, key in ipairs({ lines_key(priority, nil, queue), lines_key(priority, tenant, queue) }) do
+    if before[1] then
+      redis.call('ZREM', key, listed_line(before[1], line))
+    end
+    if after[1] then
+      redis.call('ZADD', key, after[2], listed_line(after[1], line))
+    end
+  end
+  return after[2] ~= before[2]
+end
+
+-- List the queue by the first job of its first line.
+local function list_queue(priority, tenant, queue)
+  local first = redis.call('ZRANGE', lines_key(priority, tenant, queue), 0, 0, 'WITHSCORES')[2]
+  if first then
+    redis.call('ZADD', queues_key(priority, tenant), first, queue)
+  else
+    redis.call('ZREM', queues_key(priority, tenant), queue)
+  end
+end
+
+-- After write_all: bring the lists up to date for each touched line.
+local function write_lists()
+  local queues = {}
+  for line, touched in pairs(touched_lines) do
+    if list_line(line, touched[1], touched[2]) then
+      local names = lane_names(touched[1])
+      local tenant, queue, priority = names[1], names[2], names[4]
+      queues[lines_key(priority, nil, queue)] = { priority, nil, queue }
+      queues[lines_key(priority, tenant, queue)] = { priority, tenant, queue }
+    end
+  end
+  for _, queue in pairs(queues) do
+    list_queue(queue[1], queue[2], queue[3])
+  end
+  for tag, lines in pairs(touched_tags) do
+    for line in pairs(lines) do
+      local waits = redis.call('EXISTS', tag_line_key(line, tag)) == 1
+      redis.call(waits and 'SADD' or 'SREM', K.root .. ':tagged:' .. tag, line)
+    end
+  end
+end

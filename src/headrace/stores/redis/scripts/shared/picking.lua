@@ -1,0 +1,79 @@
+-- picking: which jobs a claim takes, in order; nothing is written yet.
+--
+-- The heap holds walks along lines, and along lists of lines, whose next line is opened when its turn comes.
+
+local taken, lines_taken = {}, {}
+local stopped_at = false -- { score, handle } where the lookups of one call were used up
+
+local function push_if_due(walk)
+  if walk then
+    push(walk)
+  end
+end
+
+-- Have the line's jobs taken, from the position on.
+local function open(line, after)
+  push_if_due(walk_of(line, after))
+end
+
+-- Have the jobs of the queue taken, line by line.
+local function open_queue(priority, queue)
+  if not is_passed_over(queue, tenant) then
+    push_if_due(walk_along(lines_key(priority, tenant, queue)))
+  end
+end
+
+-- Move what is first in the heap on.
+local function step()
+  if advance(heap[1]) then
+    sift_down()
+  else
+    pop()
+  end
+end
+
+local function add(handle, line)
+  taken[#taken + 1] = handle
+  lines_taken[#taken] = line
+end
+
+-- The usual case, one line left: what it has that is due, without looking at each job.
+local function take_run(walk, wanted)
+  local start = walk.start + (walk.at - 3) / 2 -- the rank of walk.member
+  local run = redis.call('ZRANGEBYSCORE', walk.key, '-inf', now, 'LIMIT', start, wanted - #taken)
+  for _, handle in ipairs(run) do
+    add(handle, walk.line)
+  end
+end
+
+-- Take from what is open until `wanted` are taken, opening the queues of a list as their turn comes.
+local function take(wanted, priority, list)
+  while #taken < wanted do
+    while list and (not heap[1] or list.score <= heap[1].score) do
+      open_queue(priority, list.member)
+      list = advance(list) and list
+    end
+    local walk = heap[1]
+    if not walk then
+      return
+    end
+    if not walk.line then
+      local line = line_listed(walk.member)
+      step()
+      if is_wanted(line, true) then
+        open(line)
+      end
+    elseif not list and not heap[2] and #walk.others == 0 then
+      return take_run(walk, wanted)
+    else
+      if has_other_tags(walk) then
+        add(walk.member, walk.line)
+      end
+      if probes >= PROBES_MAX then
+        stopped_at = { walk.score, walk.member }
+        return
+      end
+      step()
+    end
+  end
+end
