@@ -36,7 +36,8 @@ async def _hook(context: Context, job: Job, role: Role, other_id: str) -> Occasi
     outcome = await _outcome(context, job, other_id)
     if outcome is None and other is not None and other.is_terminal:
         outcome = other.state
-    about = {"id": other_id, "state": outcome} if other is None else _about(other, outcome)
+    state = None if outcome is None else outcome.value
+    about = {"id": other_id, "state": state} if other is None else _about(other, outcome)
     wanted = completion.wanted(role, outcome)
     note = f"job {other_id} is {outcome or 'gone'}"
     return Occasion(
@@ -59,15 +60,15 @@ def _about(other: Job, outcome: State | None) -> dict[str, Any]:
         "id": other.id,
         "type": other.type,
         "queue": other.queue,
-        "state": outcome or other.state,
+        "state": (outcome or other.state).value,
         "attempt": other.attempt,
         # What this manager has no key for cannot be told.
         "result": other.result if outcome is State.COMPLETED and not other.is_sealed else None,
-        "error": None if outcome is State.COMPLETED else error_of(other.failure),
+        "error": None if outcome is State.COMPLETED else _error(other.failure),
     }
 
 
-def error_of(failure: Failure | None) -> dict[str, Any] | None:
+def _error(failure: Failure | None) -> dict[str, Any] | None:
     if failure is None:
         return None
-    return {"message": failure.message, "category": failure.category, "code": failure.code}
+    return {"message": failure.message, "category": failure.category.value, "code": failure.code}
