@@ -16,10 +16,12 @@ from headrace.app.middleware import Middleware, around_submit
 from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
 from headrace.clock import Clock
 from headrace.connect import connect
+from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
-from headrace.manager import JobManager
+from headrace.manager import Batch, BatchProgress, JobManager
 from headrace.model import Job, State
 from headrace.policy import Policies, Policy
+from headrace.schedules import Schedule, When
 from headrace.spec import JobSpec
 from headrace.stores.base import JobStore
 
@@ -45,12 +47,23 @@ class Headrace:
         tenant: str | None = None,
         middleware: Iterable[Middleware] = (),
         clock: Clock | None = None,
+        keys: KeyRing | None = None,
+        webhook_secrets: Sequence[str] = (),
+        webhook_networks: Sequence[str] = (),
         migrate: bool = False,
     ) -> None:
+        """Connects to nothing yet.
+
+        `keys` encrypts what jobs hold. `webhook_secrets` sign what callback urls are told;
+        `webhook_networks` are private networks that may be told all the same.
+        """
         self.url = url
         self.policies = Policies(default=policies) if isinstance(policies, Policy) else policies
         self.tenant = tenant
         self.clock = clock
+        self.keys = keys
+        self.webhook_secrets = tuple(webhook_secrets)
+        self.webhook_networks = tuple(webhook_networks)
         self.middleware: tuple[Middleware, ...] = tuple(middleware)
         self._migrate = migrate
         self._tasks: dict[str, Task[..., Any]] = {}
@@ -123,15 +136,14 @@ class Headrace:
 
     async def connect(self, store: JobStore | None = None) -> JobManager:
         """A manager of one's own on this application's store; the caller closes it."""
-        if store is None:
-            return await connect(
-                self.url,
-                policies=self.policies,
-                clock=self.clock,
-                tenant=self.tenant,
-                migrate=self._migrate,
-            )
-        return await connect(store, policies=self.policies, clock=self.clock, tenant=self.tenant)
+        return await connect(
+            self.url if store is None else store,
+            policies=self.policies,
+            clock=self.clock,
+            tenant=self.tenant,
+            keys=self.keys,
+            migrate=self._migrate,
+        )
 
     async def manager(self) -> JobManager:
         """The manager of the running event loop, connected when it is first asked for."""
@@ -162,6 +174,24 @@ class Headrace:
             return (await manager.submit_many(specs)).jobs
 
         return await around_submit(self.middleware, store)(list(specs))
+
+    async def submit_batch(
+        self, specs: Iterable[JobSpec], callback: Task[..., Any] | JobSpec | None = None
+    ) -> Batch:
+        """Store many jobs as one set; when all have ended, the callback runs once, with `batch`."""
+        follow_up = callback.follow_up() if isinstance(callback, Task) else callback
+        return await (await self.manager()).submit_batch(list(specs), follow_up)
+
+    async def batch(self, batch_id: str) -> BatchProgress:
+        """How far the jobs of a batch are."""
+        return await (await self.manager()).batch(batch_id)
+
+    async def schedule(self, name: str, when: When, spec: JobSpec, **options: Any) -> Schedule:
+        """Submit the job at every tick: `Cron("0 3 * * *", "Europe/Berlin")` or `Every(900)`.
+
+        Options as in `JobManager.schedule`. The same again changes nothing, so it may stand in start-up code.
+        """
+        return await (await self.manager()).schedule(name, when, spec, **options)
 
     async def get(self, job: Job | str) -> Job:
         """The job as it is now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextvars
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -15,6 +15,9 @@ from headrace.errors import InvalidInput, InvalidLimit, Snooze
 from headrace.manager import JobManager
 from headrace.model import Failure, Job
 from headrace.spec import JobSpec
+
+if TYPE_CHECKING:
+    from headrace.app.application import Headrace
 
 LOG_LINES_MAX = 200
 LOG_LINE_CHARS_MAX = 2000
@@ -47,8 +50,11 @@ class Context:
     takes a parameter annotated `Context` is given it; others can ask `Context.current()`.
     """
 
-    def __init__(self, job: Job, manager: JobManager, *, deadline: datetime | None = None) -> None:
+    def __init__(
+        self, app: Headrace, job: Job, manager: JobManager, *, deadline: datetime | None = None
+    ) -> None:
         assert job.token is not None, "a handler runs under a lease"
+        self.app = app
         self.job = job
         self.manager = manager
         self.token: str = job.token

@@ -69,6 +69,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     after: Iterable[Dependency | Job | str] = ()
     correlation_id: str | None = None
     callback_url: str | None = None
+    """Told of the job's end by a signed request."""
+    on_success: Task[..., Any] | JobSpec | Iterable[Task[..., Any] | JobSpec] = ()
+    """Run once the job has completed; a task among them is given the job as its argument `job`."""
+    on_failure: Task[..., Any] | JobSpec | Iterable[Task[..., Any] | JobSpec] = ()
+    """Run once the job has ended in any other way."""
 
 
 class Task(Generic[P, R]):
@@ -153,7 +158,9 @@ class Task(Generic[P, R]):
 
     def spec(self, *args: P.args, **kwargs: P.kwargs) -> JobSpec:
         """The job that `submit` would store. Raises InvalidPayload where the arguments do not fit."""
-        payload = self.arguments.bind(args, kwargs)
+        return self._spec(self.arguments.bind(args, kwargs))
+
+    def _spec(self, payload: dict[str, Any]) -> JobSpec:
         given = self.given
         return JobSpec(
             type=self.type,
@@ -175,7 +182,13 @@ class Task(Generic[P, R]):
             backoff=given.retry,
             correlation_id=given.correlation_id,
             callback_url=given.callback_url,
+            on_success=_follow_ups(given.on_success),
+            on_failure=_follow_ups(given.on_failure),
         )
+
+    def follow_up(self) -> JobSpec:
+        """This task as a hook, or as the callback of a batch: its argument comes when it runs."""
+        return msgspec.structs.replace(self._spec({}), key=None)
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Store the call as a job; with `unique`, give the job that stands for it already."""
@@ -210,6 +223,11 @@ def type_of(name: str, version: int) -> str:
 def version_of(type_: str) -> int:
     _, mark, version = type_.partition(VERSION_MARK)
     return int(version) if mark else 1
+
+
+def _follow_ups(given: Any) -> tuple[JobSpec, ...]:
+    several = given if isinstance(given, list | tuple) else [given]
+    return tuple(one.follow_up() if isinstance(one, Task) else one for one in several)
 
 
 def _seconds(value: Any) -> Any:

@@ -9,6 +9,9 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec.structs import replace
+
+from headrace import codec
 from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import (
@@ -31,6 +34,8 @@ from headrace.model import Category, Failure, Job
 from headrace.worker.execution import ChildDied, Execute, HandlerRaised, MemoryExceeded
 
 SNOOZE_SECONDS_DEFAULT = 60.0
+SEALED_SNOOZE_SECONDS = 30.0
+"""A worker without the key of a job looks at it this often."""
 
 
 class Why(enum.Enum):
@@ -69,7 +74,7 @@ class Attempt:
         deadline = None
         if job.timeout_seconds is not None:
             deadline = manager.clock.now() + timedelta(seconds=job.timeout_seconds)
-        self.context = Context(job, manager, deadline=deadline)
+        self.context = Context(task.app, job, manager, deadline=deadline)
 
     def start(
         self,
@@ -118,10 +123,27 @@ class Attempt:
         self._has_begun = True
         self._done(self, await self._outcome())
 
+    async def _handled(self) -> Any:
+        """What the handler returns; a follow-up that is not needed has none."""
+        job = self.job
+        if job.is_sealed:
+            raise Snooze(SEALED_SNOOZE_SECONDS)  # another worker may have the key
+        occasion = await self.context.manager.occasion(job) if job.tags else None
+        if occasion is not None:
+            if not occasion.wanted:
+                return occasion.note
+            self.context.job = replace(
+                job,
+                payload_json=codec.encode(
+                    occasion.payload(job.payload), limit=codec.PAYLOAD_BYTES_MAX
+                ),
+            )
+        return await self._execute(self.task, self.context)
+
     async def _outcome(self) -> Outcome | None:
         job = self.job
         try:
-            result = await self._execute(self.task, self.context)
+            result = await self._handled()
             outcome: Outcome | None = Completed(
                 job_id=job.id, token=job.token, known=job, result=result
             )

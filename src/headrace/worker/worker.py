@@ -8,11 +8,15 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from headrace import webhooks
 from headrace.app import Headrace
 from headrace.errors import UnknownTask
 from headrace.manager import JobManager, Outcome
 from headrace.model import Job, Lease
 from headrace.worker.attempt import Attempt, Why
+from headrace.worker.builtin import builtin_tasks
 from headrace.worker.children import Children, is_isolable
 from headrace.worker.execution import Execution
 from headrace.worker.keeper import Keeper
@@ -40,11 +44,15 @@ class Worker:
         self, app: Headrace, settings: Settings | None = None, *, name: str | None = None
     ) -> None:
         self.app = app
-        self.settings = settings or Settings()
+        self.settings = _with_webhooks(settings or Settings(), app)
         self.name = name or worker_name()
-        self._types = tuple(type_ for task in app.tasks.values() for type_ in task.types)
-        if not self._types:
+        if not app.tasks:
             raise UnknownTask("the application has no tasks: there is nothing to run")
+        self._tasks = {
+            type_: task
+            for task in (*app.tasks.values(), *builtin_tasks(app))
+            for type_ in task.types
+        }
         self._running: dict[tuple[str, str], Attempt] = {}
         self._claimed: deque[Attempt] = deque()
         self._left_behind: set[Attempt] = set()
@@ -63,7 +71,7 @@ class Worker:
         await self._set_up()
         self._keeper.start()
         logger.info(
-            "worker %s runs %d task types", self.name, len(self._types), extra={"worker": self.name}
+            "worker %s runs %d task types", self.name, len(self._tasks), extra={"worker": self.name}
         )
         supply = asyncio.create_task(self._supply.run())
         settle = asyncio.create_task(self._settler.run())
@@ -127,7 +135,7 @@ class Worker:
         self._supply = Supply(
             self._manager,
             worker=self.name,
-            types=self._types,
+            types=tuple(self._tasks),
             settings=settings,
             free=lambda: settings.concurrency - len(self._running) - len(self._claimed),
             take=self._take,
@@ -137,8 +145,7 @@ class Worker:
 
     def _take(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
-            task = self.app.task_of(job.type)
-            assert task is not None, "only known types are claimed"
+            task = self._tasks[job.type]
             self._keeper.hold(job)
             execute = self._execution.of(task, isolated=self._is_suspect(job, task))
             self._claimed.append(Attempt(job, task, self._manager, execute))
@@ -248,6 +255,13 @@ class Worker:
             pass
         finally:
             now.cancel()
+
+
+def _with_webhooks(settings: Settings, app: Headrace) -> Settings:
+    """A worker of named queues delivers webhooks, too: else it might be that nobody does."""
+    if settings.queues is None or not app.webhook_secrets:
+        return settings
+    return replace(settings, queues=[*settings.queues, webhooks.QUEUE])
 
 
 def _key(job: Job) -> tuple[str, str]:
