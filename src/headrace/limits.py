@@ -23,6 +23,7 @@ BYTES_MAX = 2**53
 """Numbers up to here are exact in every JSON reader."""
 WEIGHT_MIN, WEIGHT_MAX = 0.001, 1000.0
 WEIGHTS_MAX = 1000
+_UNITS = {1.0: "s", 60.0: "m", 3600.0: "h", 86_400.0: "d"}
 
 _ADMITTING = (
     "waiting_jobs_max",
@@ -55,7 +56,9 @@ class Rate(msgspec.Struct, frozen=True, omit_defaults=True):
             )
 
     def __str__(self) -> str:
-        return f"{self.jobs} in {self.per_seconds:g} s"
+        """As it is written on a command line: 5/s, 100/m, 5/10s."""
+        seconds = f"{self.per_seconds:f}".rstrip("0").rstrip(".")
+        return f"{self.jobs}/{_UNITS.get(self.per_seconds, f'{seconds}s')}"
 
     @property
     def capacity(self) -> int:

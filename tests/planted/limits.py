@@ -126,5 +126,6 @@ DEFECTS: dict[str, Defect] = {
     "a limit for submissions gates the claims": patched(
         QueueLimits, "for_claims", property(admission_by_gate)
     ),
+    "the slot of a lapsed lease is given on at once": patched(manager_limits, "GRACE_SECONDS", 0.0),
     "a changed limit keeps the old one": patched(Gate, "under", lambda self, limits: self),
 }

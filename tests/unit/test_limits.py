@@ -445,6 +445,22 @@ def test_rates_that_cannot_be_are_refused(arguments: tuple[Any, ...]) -> None:
         Rate(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [
+        (Rate(5), "5/s"),
+        (Rate(100, 60), "100/m"),
+        (Rate(1, 86_400.0, 3), "1/d"),
+        (Rate(2, 0.25), "2/0.25s"),
+        (Rate(3, 10.0), "3/10s"),
+        (Rate(1, 2e7), "1/20000000s"),
+    ],
+    ids=str,
+)
+def test_rates_read_as_they_are_written(rate: Rate, text: str) -> None:
+    assert str(rate) == text
+
+
 def test_limits_are_stored_and_read_back_whole() -> None:
     whole = QueueLimits(
         concurrency=1,

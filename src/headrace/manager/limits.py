@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from msgspec.structs import replace
@@ -31,6 +31,11 @@ logger = logging.getLogger("headrace.manager")
 
 TRIES_MAX = 10
 """Each clash means that somebody else has claimed; who clashes so often comes back with nothing."""
+GRACE_SECONDS = 1.0
+"""A lease that lapsed less than this ago still counts: a heartbeat may be on its way that saves it.
+
+Whoever reaps it frees the slot at once, since then no heartbeat can.
+"""
 PAUSE_SECONDS = 0.002
 """The longest pause after the first clash; each doubles the next."""
 
@@ -73,7 +78,7 @@ async def find_limits(context: Context, queue: str | None) -> dict[str, QueueLim
 def _check_operator(context: Context) -> None:
     if context.tenant is not None:
         raise InvalidInput(
-            "limits are of a queue, for all its tenants, and this manager is bound to one; "
+            "the limits of a queue are for all its tenants: who acts for one of them cannot change them; "
             f"{validation.UNCHANGED}"
         )
 
@@ -163,7 +168,7 @@ async def _try_to_claim(context: Context, request: ClaimRequest) -> Sequence[Job
     # moved when the claim is made.
     records = {record.name: record for record in await store.records(GATE, request.queues)}
     gates = {name: limits.decode_gate(name, one.body_json) for name, one in records.items()}
-    held = _by_queue(await store.held(now, list(gates)) if gates else ())
+    held = _by_queue(await _held(context, list(gates), now) if gates else ())
     rooms = {name: room(gate, held.get(name, ()), now) for name, gate in gates.items()}
     names = [name for name in gates if rooms[name]]
     if not names:
@@ -208,12 +213,16 @@ async def _return_unused(context: Context, shares: Mapping[Head, int], jobs: Seq
             logger.warning("tokens of queue %s were not given back", queue, exc_info=True)
 
 
+async def _held(context: Context, queues: Sequence[str], now: datetime) -> Sequence[Held]:
+    return await context.store.held(now - timedelta(seconds=GRACE_SECONDS), queues)
+
+
 async def find_obstacles(context: Context, job: Job, now: datetime) -> list[Obstacle]:
     """Every limit that keeps a due job from being claimed now."""
     gates = await context.store.records(GATE, [job.queue])
     if not gates:
         return []
-    held = await context.store.held(now, [job.queue])
+    held = await _held(context, [job.queue], now)
     gate = limits.decode_gate(job.queue, gates[0].body_json)
     return obstacles(gate, held, job.tenant, job.limit_key, now)
 

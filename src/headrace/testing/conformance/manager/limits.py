@@ -13,7 +13,7 @@ from headrace.manager import JobManager, Why
 from headrace.model import Job, Lease, State
 from headrace.policy import CancelMode, Policy
 from headrace.spec import JobSpec
-from headrace.stores.base import GATE
+from headrace.stores.base import GATE, Fence
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import submit, suite, unchanged
 
@@ -77,13 +77,14 @@ for _name, _end in ENDINGS.items():
 
 
 @suite.case(
-    "limits", "a worker that vanished holds its slot until its lease lapses, and no reap is needed"
+    "limits",
+    "a worker that vanished gives up its slot a second after its lease lapses, and no reap is needed",
 )
 async def crash(env: Env) -> None:
     manager = await limited(env, QueueLimits(concurrency=2))
     await fill(manager, 4)
     lost = await claim(manager)
-    env.clock.advance(9.999)
+    env.clock.advance(10.999)
     assert not await claim(manager)
     env.clock.advance(0.001)
     taken = await claim(manager)
@@ -92,8 +93,37 @@ async def crash(env: Env) -> None:
     assert not await claim(manager)
     await manager.reap()  # what was lost waits again, and the slots stay taken by the others
     assert not await claim(manager)
-    env.clock.advance(10)
+    env.clock.advance(11)
     assert {job.id for job in await claim(manager)} == {job.id for job in lost}
+
+
+@suite.case(
+    "limits", "a heartbeat that is on its way while its lease lapses finds the slot not given on"
+)
+async def late_heartbeat(env: Env) -> None:
+    manager = await limited(env, QueueLimits(concurrency=1))
+    await fill(manager, 2)
+    (job,) = await claim(manager)
+    env.clock.advance(9.5)
+    assert job.token is not None
+    fence, sent_at = Fence(job.id, job.token), env.clock.now()
+    env.clock.advance(1)
+    assert not await claim(manager)
+    assert await manager.store.extend({fence: 10.0}, sent_at)
+    env.clock.advance(5)
+    assert not await claim(manager)
+
+
+@suite.case("limits", "reaping frees the slots of vanished workers at once")
+async def reaped(env: Env) -> None:
+    manager = await limited(env, QueueLimits(concurrency=1))
+    await fill(manager, 2)
+    await claim(manager)
+    env.clock.advance(10)
+    assert not await claim(manager)
+    await manager.reap()
+    assert len(await claim(manager)) == 1
+    assert not await claim(manager)
 
 
 @suite.case("limits", "a heartbeat keeps the slot, as it keeps the lease")
@@ -104,7 +134,7 @@ async def heartbeat(env: Env) -> None:
     env.clock.advance(8)
     assert job.token is not None
     await manager.heartbeat([Lease(job.id, job.token, 10.0)])
-    env.clock.advance(9)
+    env.clock.advance(10)
     assert not await claim(manager)
     env.clock.advance(1)
     assert len(await claim(manager)) == 1
