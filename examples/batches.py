@@ -22,8 +22,8 @@ async def main() -> None:
             await jobs.fail(row.id, row.token, PermanentError("bad row"))
         await work(jobs)
 
-        page = JobSpec(type="page_someone", payload={"team": "ops"})
-        thanks = JobSpec(type="say_thanks")
+        page = [JobSpec(type="page_someone", payload={"team": "ops"})]
+        thanks = [JobSpec(type="say_thanks")]
         for name in ("good", "bad"):
             await jobs.submit(JobSpec(id=name, type="order", on_success=thanks, on_failure=page))
         for order in await jobs.claim("worker-1", types=["order"], limit=2):

@@ -147,10 +147,10 @@ def _hook(spec: JobSpec, job_id: str, role: Role) -> JobSpec:
 
 
 def _hooks(given: object, what: str) -> tuple[JobSpec, ...]:
-    hooks = tuple(given) if isinstance(given, list | tuple) else (given,)
+    hooks = tuple(given) if isinstance(given, list | tuple) else (None,)
     for one in hooks:
         if not isinstance(one, JobSpec):
             raise InvalidInput(
-                f"{what} must be a JobSpec or a list of them, not {given!r}; {validation.UNCHANGED}"
+                f"{what} must be a list of JobSpecs, not {given!r}; {validation.UNCHANGED}"
             )
     return hooks

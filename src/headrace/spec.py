@@ -52,9 +52,9 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     correlation_id: str | None = None
     callback_url: str | None = None
     """Told of the job's end by a signed request, where the queue's policy delivers."""
-    on_success: JobSpec | Sequence[JobSpec] = ()
+    on_success: Sequence[JobSpec] = ()
     """Stored with this job; run once it has completed."""
-    on_failure: JobSpec | Sequence[JobSpec] = ()
+    on_failure: Sequence[JobSpec] = ()
     """Stored with this job; run once it has ended in any other way."""
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from headrace import JobManager, JobSpec, PermanentError, Policy, State, TemporaryError, connect
 from headrace.clock import ManualClock
+from headrace.crypto import KeyRing, new_key
 from headrace.model import Job
 from headrace.webhooks import QUEUE, TYPE, Limits, deliver, new_secret, verify
 from tests.webhooks.receiver import Handler, Request, Server, answers, running
@@ -137,6 +138,20 @@ async def test_a_large_result_is_left_out(jobs: JobManager) -> None:
     data = receiver.requests[0].json["data"]
     assert "result" not in data
     assert data["result_bytes"] == 100_002
+
+
+@pytest.mark.parametrize("how", [State.COMPLETED, State.DEAD])
+async def test_what_is_encrypted_at_rest_is_not_sent_in_the_open(how: State) -> None:
+    keys = KeyRing.parse(new_key("k1"))
+    policy = Policy(max_attempts=1)
+    async with await connect("memory:", policies=policy, keys=keys) as jobs:
+        with running() as receiver:
+            await send(jobs, await webhook_of(jobs, receiver.url, how))
+    assert b"sum" not in receiver.requests[0].body
+    assert b"busy" not in receiver.requests[0].body
+    data = receiver.requests[0].json["data"]
+    assert data["state"] == how
+    assert data.get("error") in (None, {"category": "temporary", "code": None})
 
 
 async def test_a_job_that_is_deleted_meanwhile_is_told_of_all_the_same(jobs: JobManager) -> None:

@@ -301,6 +301,9 @@ async def refused_hooks(env: Env) -> None:
         for name in ("on_success", "on_failure"):
             with raises(error):
                 await submit(manager, "j", **{name: [hook]})
+    for wrong in (JobSpec(type="h"), "h", None):
+        with raises(errors.InvalidInput):
+            await submit(manager, "j", on_success=wrong)
     with raises(errors.InvalidBatch) as caught:
         await manager.submit_many(
             [JobSpec(type="t"), JobSpec(type="t", on_success=[JobSpec(type="")])]
