@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize
 
+from headrace.limits import QueueLimits, Rate
 from headrace.model import Dependency, DependencyKind, Job
 from headrace.policy import Policies, Policy
 from headrace.retry import Exponential
@@ -57,6 +58,17 @@ specs = st.builds(
     after=dependencies,
 )
 
+queue_limits = st.sampled_from(
+    [
+        QueueLimits(fair=True),
+        QueueLimits(fair=True, weights={"acme": 2.0}, key_concurrency=1),
+        QueueLimits(concurrency=2),
+        QueueLimits(rate=Rate(2, 60.0), tenant_concurrency=3),
+        QueueLimits(key_rate=Rate(1, 45.0), waiting_jobs_max=3),
+        QueueLimits(waiting_bytes_max=60),
+    ]
+)
+
 # What a claim asks for: mostly little, or hardly any job would ever be taken.
 queue_filters = st.one_of(st.none(), st.none(), st.lists(queues, unique=True, max_size=2))
 type_filters = st.sampled_from([None, None, None, ["t1"], []])
@@ -92,6 +104,7 @@ class Frame(RuleBasedStateMachine):
     def remember(self, claimed: Iterable[Job]) -> None:
         """Keep the tokens of jobs that were just claimed."""
         for job in claimed:
+            assert isinstance(job, Job), claimed
             assert job.token is not None
             self.tokens.setdefault(job.id, []).append(job.token)
 

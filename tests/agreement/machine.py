@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
 from headrace.errors import PermanentError
+from headrace.limits import QueueLimits
 from headrace.manager import Completed, Failed, Released
 from headrace.model import Category, Failure, Lease, State
 from headrace.policy import CancelMode
@@ -15,6 +16,7 @@ from headrace.spec import JobSpec
 from tests.agreement.frame import (
     names,
     queue_filters,
+    queue_limits,
     queues,
     specs,
     tag_filters,
@@ -166,6 +168,15 @@ class Agreement(StoreVerbs):
     @rule(queue=queues, tenant=tenants)
     def resume(self, queue: str, tenant: str | None) -> None:
         self.scoped(tenant, "resume", queue)
+
+    @rule(queue=queues, limits=queue_limits)
+    def set_limits(self, queue: str, limits: QueueLimits) -> None:
+        self.pair.both(lambda m: m.set_limits(queue, limits))
+
+    @rule(queue=queues)
+    def remove_limits(self, queue: str) -> None:
+        self.pair.both(lambda m: m.remove_limits(queue))
+        self.pair.both(lambda m: m.limits())
 
     @rule(seconds=st.sampled_from([0.000001, 1.0, 29.0, 45.0, 400.0]))
     def wait(self, seconds: float) -> None:

@@ -19,13 +19,14 @@ from headrace.clock import ManualClock
 from headrace.connect import connect
 from headrace.errors import HeadraceError
 from headrace.manager import JobManager
+from headrace.manager.admission import ADMISSION
 from headrace.model import Event, Job
 from headrace.policy import Policies
 from headrace.stores.base import GATE, ClaimRequest, EventQuery, Query
 
 Call = Callable[[JobManager], Awaitable[Any]]
 
-KINDS = [GATE, "schedule"]
+KINDS = [GATE, ADMISSION, "note"]
 """Of records."""
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import rule
 from msgspec.structs import replace
 
+from headrace import limits
+from headrace.limits import Gate
 from headrace.manager import JobManager
 from headrace.stores.base import (
     GATE,
@@ -26,6 +28,7 @@ from tests.agreement.frame import (
     Frame,
     names,
     queue_filters,
+    queue_limits,
     queues,
     tag_filters,
     tenants,
@@ -35,6 +38,8 @@ from tests.agreement.frame import (
 from tests.agreement.pair import KINDS
 
 bodies = st.sampled_from([b"1", b'{ "a": "\xc3\xa9" }', b"[]"])
+gate_bodies = queue_limits.map(lambda wanted: limits.encode(Gate(wanted.for_claims)))
+"""Such as the manager can read when it meets them."""
 some_bytes = st.one_of(st.none(), bodies)
 drifts = st.sampled_from([0, 0, 0, -1, 1])
 """How far from the stored version a writer's own is: mostly not at all."""
@@ -67,10 +72,15 @@ class StoreVerbs(Frame):
     def request(self, wish: dict[str, Any]) -> ClaimRequest:
         return ClaimRequest(now=self.pair.clock.now(), nonce=f"s{self.pair.step}", **wish)
 
-    @rule(kind=st.sampled_from(KINDS), name=queues, drift=drifts, body=bodies)
-    def put_record(self, kind: str, name: str, drift: int, body: bytes) -> None:
-        record = replace(self.record(kind, name, drift), body_json=body)
+    @rule(name=queues, drift=drifts, body=bodies)
+    def put_record(self, name: str, drift: int, body: bytes) -> None:
+        record = replace(self.record("note", name, drift), body_json=body)
         self.stores(lambda store: store.put_record(record))
+
+    @rule(queue=queues, drift=drifts, body=gate_bodies)
+    def put_gate(self, queue: str, drift: int, body: bytes) -> None:
+        gate = replace(self.record(GATE, queue, drift), body_json=body)
+        self.stores(lambda store: store.put_record(gate))
 
     @rule(kind=st.sampled_from(KINDS), name=queues, drift=drifts)
     def delete_record(self, kind: str, name: str, drift: int) -> None:
@@ -94,7 +104,9 @@ class StoreVerbs(Frame):
         elsewhere=st.booleans(),
         sizes=st.lists(st.sampled_from([1, 2, 3, 0]), min_size=1, max_size=6),
         turned=st.booleans(),
-        gates=st.lists(st.tuples(queues, drifts, bodies), max_size=2, unique_by=lambda g: g[0]),
+        gates=st.lists(
+            st.tuples(queues, drifts, gate_bodies), max_size=2, unique_by=lambda gate: gate[0]
+        ),
     )
     def claim_shares(
         self,
