@@ -11,7 +11,7 @@ from headrace.stores.base import FIND_LIMIT_MAX, Query
 from headrace.stores.redis import RedisStore
 from headrace.stores.redis.codes import STATE_CODE
 from headrace.stores.redis.lanes import pack_lane
-from headrace.stores.redis.rows import handle_of
+from headrace.stores.redis.rows import handle_of, more_of
 
 Index = dict[str, dict[str, float]]
 
@@ -39,6 +39,9 @@ async def check(store: RedisStore) -> None:
     for name in ("rows", "bodies"):
         fields = await store._server.read("HKEYS", _key(store, name))
         assert {field.decode() for field in fields} == {handle_of(job.seq) for job in jobs}, name
+    apart = {f"{handle_of(job.seq)}{letter}" for job in jobs for letter, _ in more_of(job)}
+    fields = await store._server.read("HKEYS", _key(store, "more"))
+    assert {field.decode() for field in fields} == apart, "more"
 
 
 def _indexes(jobs: list[Job], lanes: dict[str, int]) -> Index:

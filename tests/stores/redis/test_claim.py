@@ -11,7 +11,7 @@ import pytest
 
 from headrace import lifecycle
 from headrace.model import Category, Failure, Job, State
-from headrace.stores.base import Commit, EventQuery
+from headrace.stores.base import GATE, Commit, EventQuery, Pause, Record
 from headrace.stores.redis import RedisStore
 from tests.stores.redis.jobs import NOW, completion, draft, insert, request
 
@@ -133,3 +133,49 @@ async def test_many_lanes_that_are_not_asked_for_cost_nothing(store: RedisStore)
     many = await _commands_of_a_claim(store, queues=("default",), tenant="default")
     assert (few[0], many[0]) == (10, 10)
     assert many[1] <= few[1] + 2
+
+
+async def test_lanes_without_waiting_jobs_cost_nothing(store: RedisStore) -> None:
+    await insert(store, *(draft() for _ in range(40)))
+    few = await _commands_of_a_claim(store)
+    customers = [draft(limit_key=f"c{n}", priority=n % 5) for n in range(5000)]
+    await insert(store, *customers)
+    drained = await store.claim(request(len(customers)))
+    await store.commit(Commit(changes=[completion(job) for job in drained]))
+    future = NOW + timedelta(hours=1)
+    await insert(store, *(draft(limit_key=f"d{n}", priority=0, run_at=future) for n in range(5000)))
+    await insert(store, *(draft() for _ in range(40)))
+    many = await _commands_of_a_claim(store)
+    assert (few[0], many[0]) == (10, 10)
+    assert many[1] <= few[1] + 2
+
+
+async def test_lanes_with_waiting_jobs_cost_as_much_as_is_taken_from_them(
+    store: RedisStore,
+) -> None:
+    """All due at the same time, as when one batch brings jobs of many customers."""
+    await insert(store, *(draft(limit_key=f"c{n}") for n in range(20)))
+    few = await _commands_of_a_claim(store)
+    await insert(store, *(draft(limit_key=f"c{n}") for n in range(3000)))
+    many = await _commands_of_a_claim(store)
+    assert (few[0], many[0]) == (10, 10)
+    assert many[1] <= few[1] + 10
+
+
+@pytest.mark.parametrize("shut", ["gated", "paused"])
+async def test_queues_that_are_passed_over_cost_nothing(store: RedisStore, shut: str) -> None:
+    await insert(store, *(draft(queue="open") for _ in range(40)))
+    await insert(store, draft(queue="shut", priority=0))
+    if shut == "gated":
+        assert await store.put_record(Record(kind=GATE, name="shut"))
+    else:
+        await store.pause(Pause("shut", None, NOW))
+    few = await _commands_of_a_claim(store)
+    await insert(
+        store, *(draft(queue="shut", limit_key=f"c{n}", priority=n % 5) for n in range(3000))
+    )
+    many = await _commands_of_a_claim(store)
+    asked = await _commands_of_a_claim(store, queues=("open", "shut"))
+    assert (few[0], many[0], asked[0]) == (10, 10, 10)
+    assert many[1] <= few[1] + 2
+    assert asked[1] <= few[1] + 10

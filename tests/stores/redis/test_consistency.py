@@ -11,11 +11,12 @@ import pytest
 
 from headrace.clock import ManualClock
 from headrace.errors import HeadraceError
+from headrace.limits import QueueLimits
 from headrace.manager import JobManager
 from headrace.model import Dependency, DependencyKind, EventKind
 from headrace.policy import CancelMode
 from headrace.spec import JobSpec
-from headrace.stores.base import EventQuery
+from headrace.stores.base import EventQuery, Rewrite
 from headrace.stores.redis import RedisStore
 from tests.stores.redis.consistency import check
 
@@ -53,6 +54,8 @@ class Chaos:
             self._cancel,
             self._delete,
             self._recover,
+            self._limit,
+            self._rewrite,
         ]
         await self.dice.choice(steps)()
 
@@ -72,6 +75,7 @@ class Chaos:
                     priority=dice.randint(0, 4),
                     delay_seconds=dice.choice([0, 0, 50]),
                     key=dice.choice([None, None, "k1", "k2"]),
+                    limit_key=dice.choice([None, "c1", "c2", "c3"]),
                     after=after,
                 )
                 for _ in range(dice.randint(1, 5))
@@ -114,6 +118,29 @@ class Chaos:
     async def _recover(self) -> None:
         self.clock.advance(self.dice.choice([1, 10, 40]))
         await self.manager.maintain()
+
+    async def _limit(self) -> None:
+        """With limits a queue has a gate, and its jobs are claimed by shares."""
+        queue = self.dice.choice(["q1", "q2"])
+        if self.dice.random() < 0.5:
+            await self.manager.set_limits(queue, QueueLimits(key_concurrency=2, fair=True))
+        else:
+            await self.manager.remove_limits(queue)
+
+    async def _rewrite(self) -> None:
+        jobs = (await self.manager.find(limit=100)).jobs
+        await self.manager.store.rewrite(
+            [
+                Rewrite(
+                    job_id=job.id,
+                    version=job.version,
+                    payload_json=b'"%d"' % self.dice.getrandbits(100),
+                    log_json=self.dice.choice([None, b"[1]"]),
+                    failure_message="turned",
+                )
+                for job in self.dice.sample(jobs, min(len(jobs), 5))
+            ]
+        )
 
 
 @pytest.mark.parametrize("seed", range(3))

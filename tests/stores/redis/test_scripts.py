@@ -6,12 +6,13 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from headrace.stores import redis as package
-from headrace.stores.base import Commit
+from headrace.stores.base import GATE, Backlog, Commit, Record, Rewrite, Share
 from headrace.stores.redis import RedisStore
 from headrace.stores.redis.scripts import Script, _header
-from tests.stores.redis.jobs import completion, draft, insert, request
+from tests.stores.redis.jobs import NOW, completion, draft, insert, request
 
 FOLDER = Path(package.__file__).parent / "scripts"
 NAMES = sorted(file.stem for file in FOLDER.glob("*.lua"))
@@ -58,3 +59,28 @@ async def test_a_script_flush_in_the_middle_is_not_noticed(store: RedisStore) ->
 
     *done, _ = await asyncio.gather(work(), work(), flush())
     assert sum(n for n in done if n) == 200
+
+
+async def test_every_verb_teaches_the_server_its_script_again(store: RedisStore) -> None:
+    (job,) = await insert(store, draft())
+    share = Share(
+        tenant="default", queue="default", type="send", priority=2, limit_key=None, jobs=1
+    )
+    gate = Record(kind=GATE, name="default")
+    rewrite = Rewrite(job_id=job.id, version=1, payload_json=b"1")
+    wanted = [
+        (store.put_record(gate), True),
+        (store.backlog(), Backlog(1, 4)),
+        (store.rewrite([rewrite]), [True]),
+        (store.claim(request()), []),
+        (store.claim_shares(request(), [share], [gate]), None),
+        (store.delete_record(replace(gate, version=1)), True),
+        (store.held(NOW, ["default"]), []),
+    ]
+    for verb, answer in wanted:
+        await store._server.read("SCRIPT", "FLUSH")
+        assert await verb == answer
+    await store._server.read("SCRIPT", "FLUSH")
+    (head,) = await store.heads(request())
+    await store._server.read("SCRIPT", "FLUSH")
+    assert len(await store.claim_shares(request(), [share], []) or ()) == head.jobs == 1
