@@ -25,7 +25,7 @@ WITH new AS MATERIALIZED (
 lane AS (
     INSERT INTO {schema}.lanes (tenant, queue, type, priority)
     VALUES ('default', $2::text, 'fill', $3::smallint)
-    ON CONFLICT (tenant, queue, type, priority) DO UPDATE SET tenant = excluded.tenant
+    ON CONFLICT (tenant, queue, type, priority, limit_key) DO UPDATE SET tenant = excluded.tenant
     RETURNING id
 ),
 bodies AS (

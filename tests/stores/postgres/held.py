@@ -19,7 +19,8 @@ import msgspec
 
 from headrace.clock import StoreClock
 from headrace.manager import Completed, JobManager
-from headrace.stores.postgres import PostgresStore, claims
+from headrace.stores.postgres import PostgresStore
+from headrace.stores.postgres.marks import EXCESS_MAX, Marks
 from tests.stores.postgres import backlog, server
 
 BATCH = 100
@@ -54,13 +55,13 @@ async def pass_through(store: PostgresStore, jobs: int) -> Passed:
     manager = JobManager(store, clock=StoreClock(await store.now()))
     seconds: list[float] = []
     excess: list[tuple[bool, int]] = []
-    learn = claims.Marks.learn
+    learn = Marks.learn
 
-    def listen(marks: claims.Marks, rows: Any, *, full: bool, seconds: float) -> None:
-        excess.append((full, rows[0][-1]))
-        learn(marks, rows, full=full, seconds=seconds)
+    def listen(marks: Marks, firsts: Any, walked: int, *, full: bool, seconds: float) -> None:
+        excess.append((full, walked))
+        learn(marks, firsts, walked, full=full, seconds=seconds)
 
-    with mock.patch.object(claims.Marks, "learn", listen):
+    with mock.patch.object(Marks, "learn", listen):
         for _ in range(jobs // BATCH):
             start = time.perf_counter()
             taken = await manager.claim("passer", limit=BATCH)
@@ -74,7 +75,7 @@ async def pass_through(store: PostgresStore, jobs: int) -> Passed:
         first_seconds=statistics.median(seconds[5 : 5 + window]),
         last_seconds=statistics.median(seconds[-window:]),
         entries_most=max((count for full, count in excess if not full), default=0),
-        full_probes=sum(full for full, count in excess if count > claims.EXCESS_MAX),
+        full_probes=sum(full for full, count in excess if count > EXCESS_MAX),
     )
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from headrace import lifecycle
 from headrace.model import Job
 from headrace.stores.base import Commit
-from headrace.stores.postgres import PostgresStore, claims
+from headrace.stores.postgres import PostgresStore, marks
 from tests.stores.postgres import backlog, held
 from tests.stores.postgres.jobs import complete, draft, insert, request
 from tests.stores.postgres.server import without_schema
@@ -28,7 +28,7 @@ async def test_claims_stay_as_fast_while_jobs_pass(store: PostgresStore, postgre
         async with held.snapshot(without_schema(postgres_url), _schema(store)):
             passed = await held.pass_through(store, 7_000)
         assert passed.full_probes > 0  # the transaction was in the way…
-        assert passed.entries_most <= claims.EXCESS_MAX  # … and claims went around it
+        assert passed.entries_most <= marks.EXCESS_MAX  # … and claims went around it
         if passed.last_seconds <= 2 * passed.first_seconds:
             return
         assert tries_left, passed  # a busy machine may spoil a measurement or two
@@ -84,7 +84,7 @@ async def test_early_jobs_are_found_in_bounded_time_even_when_they_are_what_is_i
     async with held.snapshot(without_schema(postgres_url), _schema(store)):
         await _bloated(store)
         store._claimer._marks[()]._level = 2
-        store._claimer._marks[()]._marks[claims.Place(1, True)] = (_at(4000), 0)
+        store._claimer._marks[()]._marks[marks.Place(1, True)] = (_at(4000), 0)
         change = lifecycle.apply(held_job, lifecycle.Release(token=held_job.token), _at(5001))
         assert all((await store.commit(Commit(changes=[change]))).applied)
         assert back.id in await _claim_until(store, back.id)

@@ -1,14 +1,16 @@
-"""Writing what happened to stored jobs: changes, heartbeats, notes, deletion."""
+"""Writing what happened to stored jobs: changes, heartbeats, notes, rewrites, deletion."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import asdict, replace
+
 from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge
-from headrace.stores.base import Commit, Committed, Extended, Fence, Note
+from headrace.stores.base import Commit, Committed, Extended, Fence, Note, Rewrite
 from headrace.stores.postgres import reading
-from headrace.stores.postgres.columns import Column, column
+from headrace.stores.postgres.columns import Column, column, transposed
 from headrace.stores.postgres.lanes import Lanes
 from headrace.stores.postgres.rows import STATE_OF
 from headrace.stores.postgres.session import Session
@@ -70,9 +72,47 @@ async def annotate(session: Session, fence: Fence, note: Note, now: datetime) ->
         note.progress,
         storable_or_none(note.progress_note),
         note.checkpoint_json,
+        note.log_json,
         now,
     )
     return bool(written)
+
+
+async def rewrite(session: Session, rewrites: Sequence[Rewrite]) -> list[bool]:
+    """Those of the same job at the same version count as one: what the last of them gives is written."""
+    merged: dict[tuple[str, int], Rewrite] = {}
+    for one in rewrites:
+        place = (one.job_id, one.version)
+        merged[place] = _over(merged.get(place), one)
+    if not merged:
+        return []
+    ((seqs,),) = await session.write(
+        "rewrite",
+        *transposed(
+            (
+                (
+                    storable(one.job_id),
+                    one.version,
+                    one.payload_json,
+                    one.result_json,
+                    one.checkpoint_json,
+                    one.log_json,
+                    storable_or_none(one.failure_message),
+                )
+                for one in merged.values()
+            ),
+            7,
+        ),
+    )
+    written = {place: seq is not None for place, seq in zip(merged, seqs, strict=True)}
+    return [written[one.job_id, one.version] for one in rewrites]
+
+
+def _over(first: Rewrite | None, then: Rewrite) -> Rewrite:
+    if first is None:
+        return then
+    given = {name: value for name, value in asdict(then).items() if value is not None}
+    return replace(first, **given)
 
 
 async def delete(session: Session, jobs: Mapping[str, int]) -> bool:
@@ -154,11 +194,9 @@ async def _tags(lanes: Lanes, changes: Sequence[Change], seqs: Sequence[int]) ->
         if change.before.tags
         and (change.before.state in CLAIMABLE or change.after.state in CLAIMABLE)
     ]
-    if not moved:
-        return [[], [], [], []]
     rows = [
         (seq, tag, lane, job.run_at if job.state in CLAIMABLE else None)
         for (job, seq), lane in zip(moved, await lanes.of([job for job, _ in moved]), strict=True)
         for tag in job.tags
     ]
-    return [list(column) for column in zip(*rows, strict=True)]
+    return transposed(rows, 4)

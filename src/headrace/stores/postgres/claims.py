@@ -1,89 +1,27 @@
-"""Claiming: where to start reading each lane, how far to reach, and when to look at everything again."""
+"""Claiming: how far to reach, plain or by shares, and a look at what could be claimed."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from headrace.errors import StoreError
 from headrace.model import Job
-from headrace.stores.base import ClaimRequest
-from headrace.stores.postgres.lanes import Lanes
+from headrace.stores.base import ClaimRequest, Head, Record, Share
+from headrace.stores.postgres.columns import Column, transposed
+from headrace.stores.postgres.failures import Violated
+from headrace.stores.postgres.lanes import LaneKey, Lanes
+from headrace.stores.postgres.marks import Marks, Place, Start
 from headrace.stores.postgres.rows import LANE, read_job
 from headrace.stores.postgres.session import Row, Session
 
-EXCESS_MAX = 1000
-"""Index entries without a job that a claim may walk over before marks are used. With fewer, every claim
-reads from the very beginning, and is exact whatever other processes do."""
-MARK_LAG = timedelta(seconds=1)
-"""Marks stay this far behind the present: jobs that are due now may still be about to be committed."""
-FULL_PROBE_SECONDS = 0.1
-FULL_PROBE_SHARE = 0.05
-"""While marks are used, a claim reads from the very beginning every FULL_PROBE_SECONDS, or less often, so
-that such claims take no more than this share of the time. So long, at most, is a job passed over that
-appeared before a mark."""
 _FILTERS_MAX = 1000
 _REACH_MIN = 4
 _REACH_FACTOR_MAX = 64.0
+_INTEGER_MAX = 2**31 - 1
 _TRAILER = 4  # early, first_run_at, first_seq, excess
-
-
-class Place(NamedTuple):
-    lane: int
-    early: bool
-
-
-Mark = tuple[datetime, int]
-"""(run_at, seq): nothing waits before it, as far as is known."""
-
-
-class Marks:
-    """Where to start reading each lane, for one tag filter. See functions/claim_jobs.sql.
-
-    Used only while a forgotten transaction makes it necessary, first for jobs that came in time, then,
-    if that does not help, for early ones too.
-    """
-
-    def __init__(self) -> None:
-        self._marks: dict[Place, Mark] = {}
-        self._level = 0
-        self._last_time: datetime | None = None
-        self._full_probe_at = -math.inf
-        self._full_probe_cost = 0.0
-
-    def start(self, now: datetime) -> list[tuple[int, bool, datetime, int]]:
-        """The marks for a claim at this time; none: read everything."""
-        turned_back = self._last_time is not None and now < self._last_time
-        self._last_time = now
-        rest = max(FULL_PROBE_SECONDS, self._full_probe_cost / FULL_PROBE_SHARE)
-        if self._level == 0 or turned_back or time.monotonic() - self._full_probe_at > rest:
-            self._marks.clear()
-            return []
-        latest = (now - MARK_LAG, 0)
-        return [
-            (*place, *(mark if place.early else min(mark, latest)))
-            for place, mark in self._marks.items()
-            if not place.early or self._level > 1
-        ]
-
-    def learn(self, rows: Sequence[Row], *, full: bool, seconds: float) -> None:
-        """Take from what a claim answered how it went, and the first waiting job of each lane."""
-        if not rows:
-            return
-        crowded = rows[0][-1] > EXCESS_MAX
-        if full:
-            self._full_probe_at = time.monotonic()
-            self._full_probe_cost = seconds
-            self._level = max(self._level, 1) if crowded else 0
-        elif crowded:
-            self._level = 2
-        for row in rows:
-            early, run_at, seq, _ = row[-_TRAILER:]
-            place, mark = Place(row[LANE], early), (run_at, seq)
-            self._marks[place] = max(self._marks.get(place, mark), mark)
 
 
 class Claimer:
@@ -105,7 +43,7 @@ class Claimer:
         while True:
             limit = request.limit - len(taken)
             try:
-                rows = await self._attempt(request, limit, math.ceil(limit * factor) + _REACH_MIN)
+                rows = await self._attempt(request, limit, _reach(limit, factor))
             except StoreError:
                 if taken:  # leased already, so the caller must hear of them
                     break
@@ -117,34 +55,120 @@ class Claimer:
             factor *= 2
             self._reach_factor = min(max(self._reach_factor, factor), _REACH_FACTOR_MAX)
         self._reach_factor = max(1.0, self._reach_factor * 0.98)
-        await self._lanes.know({row[LANE] for row in taken})
-        return [read_job(row[:-_TRAILER], self._lanes) for row in taken]
+        return await self._jobs(taken)
 
-    async def _attempt(self, request: ClaimRequest, limit: int, reach: int) -> Sequence[Row]:
-        if len(self._marks) > _FILTERS_MAX:
-            self._marks.clear()
-        marks = self._marks.setdefault(tuple(request.tags), Marks())
-        start = marks.start(request.now)
-        began = time.monotonic()
-        seconds = request.lease_seconds
-        rows = await self._session.write(
-            "claim",
-            request.worker,
-            request.now,
-            limit,
-            reach,
-            request.nonce,
-            request.tenant,
-            None if request.queues is None else list(request.queues),
-            None if request.types is None else list(request.types),
-            list(request.tags),
-            seconds is not None,
-            None if seconds is None else request.now + timedelta(seconds=seconds),
-            *([one[index] for one in start] for index in range(4)),
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> list[Job] | None:
+        """One statement. Behind a gate there is one claim at a time, so hardly a job is held by others."""
+        lanes = await self._lanes.known(
+            LaneKey(share.tenant, share.queue, share.type, share.priority, share.limit_key)
+            for share in shares
         )
+        asked = [
+            (lane, min(share.jobs, request.limit))
+            for lane, share in zip(lanes, shares, strict=True)
+            if lane is not None and share.jobs > 0
+        ]
+        starts = self._marks_of(request).start(request.now)
+        try:
+            rows = await self._session.write(
+                "claim_shares",
+                *_leasing(request, request.limit, math.ceil(self._reach_factor) * _REACH_MIN),
+                [gate.kind for gate in gates],
+                [gate.name for gate in gates],
+                [gate.version for gate in gates],
+                [gate.body_json for gate in gates],
+                *transposed(asked, 2),
+                *transposed([starts.get(lane, Start()) for lane, _ in asked], 4),
+            )
+        except Violated:  # a gate came up that was not there
+            return None
+        if rows and rows[-1][0] is None:
+            return None
+        return await self._jobs(rows)
+
+    async def heads(self, request: ClaimRequest) -> list[Head]:
+        marks = self._marks_of(request)
+        starts = marks.start(request.now)
+        began = time.monotonic()
+        *rows, (_, _, _, _, entries) = await self._session.read(
+            "heads", request.now, request.limit, *_filters(request), *_gaps(starts)
+        )
+        jobs: dict[int, int] = {}
+        run_ats: dict[int, datetime] = {}
+        for lane, _, run_at, _, count in rows:
+            jobs[lane] = min(jobs.get(lane, 0) + count, request.limit)
+            run_ats[lane] = min(run_ats.get(lane, run_at), run_at)
         marks.learn(
-            [row for row in rows if row[0] is not None],
-            full=not start,
+            ((Place(lane, early), (run_at, seq)) for lane, early, run_at, seq, _ in rows),
+            entries - sum(count for *_, count in rows) - len(jobs),
+            full=not starts,
             seconds=time.monotonic() - began,
         )
+        await self._lanes.know(jobs)
+        return [
+            Head(**self._lanes.key(lane)._asdict(), run_at=run_ats[lane], jobs=count)
+            for lane, count in jobs.items()
+        ]
+
+    async def _attempt(self, request: ClaimRequest, limit: int, reach: int) -> Sequence[Row]:
+        marks = self._marks_of(request)
+        starts = marks.start(request.now)
+        began = time.monotonic()
+        rows = await self._session.write("claim", *_leasing(request, limit, reach), *_gaps(starts))
+        taken = [row[LANE:] for row in rows if row[0] is not None]
+        if taken:
+            firsts = ((Place(row[0], row[-4]), (row[-3], row[-2])) for row in taken)
+            marks.learn(firsts, taken[0][-1], full=not starts, seconds=time.monotonic() - began)
         return rows
+
+    def _marks_of(self, request: ClaimRequest) -> Marks:
+        if len(self._marks) > _FILTERS_MAX:
+            self._marks.clear()
+        return self._marks.setdefault(tuple(request.tags), Marks())
+
+    async def _jobs(self, rows: Sequence[Row]) -> list[Job]:
+        await self._lanes.know({row[LANE] for row in rows})
+        return [read_job(row[:-_TRAILER], self._lanes) for row in rows]
+
+
+def _reach(limit: int, factor: float) -> int:
+    return min(math.ceil(limit * factor) + _REACH_MIN, _INTEGER_MAX)
+
+
+def _leasing(request: ClaimRequest, limit: int, reach: int) -> list[object]:
+    """What both kinds of claim begin with."""
+    seconds = request.lease_seconds
+    return [
+        request.worker,
+        request.now,
+        limit,
+        reach,
+        request.nonce,
+        *_filters(request),
+        seconds is not None,
+        None if seconds is None else request.now + timedelta(seconds=seconds),
+    ]
+
+
+def _filters(request: ClaimRequest) -> list[object]:
+    return [
+        request.tenant,
+        None if request.queues is None else list(request.queues),
+        None if request.types is None else list(request.types),
+        list(request.tags),
+    ]
+
+
+def _gaps(starts: Mapping[int, Start]) -> list[Column]:
+    """The marked lanes, and before the first: each with where the next one begins. See open_lanes.sql."""
+    lanes = sorted(starts)
+    ends = [*lanes, _INTEGER_MAX]
+    return transposed(
+        [
+            (lane, end, *starts.get(lane, Start()))
+            for lane, end in zip([0, *lanes], ends, strict=True)
+        ],
+        6,
+    )

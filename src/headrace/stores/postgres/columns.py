@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 Column = list[object]
+
+
+def transposed(rows: Iterable[Sequence[object]], width: int) -> list[Column]:
+    """The columns of these rows, so many even if there is no row."""
+    columns: list[Column] = [list(column) for column in zip(*rows, strict=True)]
+    return columns or [[] for _ in range(width)]
 
 
 def column(values: Column) -> Column:

@@ -126,6 +126,7 @@ def _jobs(jobs: Sequence[Job], lanes: list[int]) -> list[Column]:
         column([job.progress for job in jobs]),
         column([job.progress_note for job in jobs]),
         column([job.checkpoint_json for job in jobs]),
+        column([job.log_json for job in jobs]),
     ]
 
 

@@ -1,4 +1,7 @@
-"""Lanes: all jobs of one tenant, queue, type and priority. Added and never changed, so safe to remember."""
+"""Lanes: all jobs of one tenant, queue, type, priority and limit key.
+
+Added and never changed, so safe to remember.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from headrace.model import Job
+from headrace.stores.postgres.columns import transposed
 from headrace.stores.postgres.session import Row, Session
 
 
@@ -14,6 +18,7 @@ class LaneKey(NamedTuple):
     queue: str
     type: str
     priority: int
+    limit_key: str | None
 
 
 class Lanes:
@@ -34,16 +39,24 @@ class Lanes:
 
     async def of(self, jobs: Iterable[Job]) -> list[int]:
         """The lane of each job, added if it is new."""
-        keys = [LaneKey(job.tenant, job.queue, job.type, int(job.priority)) for job in jobs]
-        missing = {key for key in keys if key not in self._ids}
-        if missing:
-            columns = [list(column) for column in zip(*sorted(missing), strict=True)]
-            rows = await self._session.read("lanes_named", *columns)
-            if len(rows) < len(missing):
-                await self._session.write("lanes_add", *columns)
-                rows = await self._session.read("lanes_named", *columns)
-            self._remember(rows)
+        keys = [
+            LaneKey(job.tenant, job.queue, job.type, int(job.priority), job.limit_key)
+            for job in jobs
+        ]
+        if None in await self.known(keys):
+            missing = {key for key in keys if key not in self._ids}
+            await self._session.write("lanes_add", *transposed(missing, len(LaneKey._fields)))
+            await self.known(missing)
         return [self._ids[key] for key in keys]
+
+    async def known(self, keys: Iterable[LaneKey]) -> list[int | None]:
+        """The lanes with these keys; None: there is none."""
+        wanted = list(keys)
+        missing = {key for key in wanted if key not in self._ids}
+        if missing:
+            columns = transposed(missing, len(LaneKey._fields))
+            self._remember(await self._session.read("lanes_named", *columns))
+        return [self._ids.get(key) for key in wanted]
 
     async def know(self, lanes: Iterable[int]) -> None:
         """Make `key` work for these."""

@@ -131,7 +131,7 @@ def _read_event(row: Row, lanes: Lanes) -> Event:
         detail,
         _,
     ) = fields
-    tenant, queue, type_, priority = lanes.key(lane)
+    tenant, queue, type_, priority, _ = lanes.key(lane)
     return Event(
         seq=seq,
         cursor=f"{xid}:{seq}",

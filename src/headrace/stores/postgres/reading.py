@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from headrace.model import Job, State
-from headrace.stores.base import KeyScope, Query, Tally
+from headrace.stores.base import Backlog, Held, KeyScope, Query, Tally
 from headrace.stores.postgres.lanes import Lanes
 from headrace.stores.postgres.rows import STATE_OF, read_jobs
 from headrace.stores.postgres.session import Session
@@ -104,3 +104,15 @@ async def count(
         )
         for (of_tenant, queue, state), (jobs, delayed, failures) in sorted(sums.items())
     ]
+
+
+async def held(session: Session, now: datetime, queues: Sequence[str]) -> list[Held]:
+    return [
+        Held(tenant=tenant, queue=queue, limit_key=limit_key, jobs=jobs)
+        for tenant, queue, limit_key, jobs in await session.read("held", now, list(queues))
+    ]
+
+
+async def backlog(session: Session, tenant: str | None, queue: str | None) -> Backlog:
+    ((jobs, payload_bytes),) = await session.read("backlog", tenant, queue)
+    return Backlog(jobs, payload_bytes)

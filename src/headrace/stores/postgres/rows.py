@@ -66,8 +66,9 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         progress,
         progress_note,
         checkpoint,
+        log,
     ) = row
-    tenant, queue, type_, priority = lanes.key(lane)
+    tenant, queue, type_, priority, limit_key = lanes.key(lane)
     return Job(
         id=id_,
         tenant=tenant,
@@ -82,6 +83,7 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         parent_id=parent_id,
         correlation_id=correlation_id,
         callback_url=callback_url,
+        limit_key=limit_key,
         depth=depth,
         seq=seq,
         max_attempts=max_attempts,
@@ -111,4 +113,5 @@ def read_job(row: Sequence[Any], lanes: Lanes) -> Job:
         progress=progress,
         progress_note=progress_note,
         checkpoint_json=checkpoint,
+        log_json=log,
     )

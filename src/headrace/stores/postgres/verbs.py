@@ -8,6 +8,7 @@ from datetime import datetime
 from headrace.graph import Join
 from headrace.model import Edge, Event, Job
 from headrace.stores.base import (
+    Backlog,
     Capabilities,
     ClaimRequest,
     Clash,
@@ -17,16 +18,29 @@ from headrace.stores.base import (
     Extended,
     Fence,
     Finding,
+    Head,
+    Held,
     Inserted,
     Insertion,
     KeyScope,
     Note,
     Pause,
     Query,
+    Record,
+    Rewrite,
+    Share,
     Tally,
     WorkerSeen,
 )
-from headrace.stores.postgres import changes, dependencies, diagnosis, log, queues, reading
+from headrace.stores.postgres import (
+    changes,
+    dependencies,
+    diagnosis,
+    log,
+    queues,
+    reading,
+    records,
+)
 from headrace.stores.postgres.claims import Claimer
 from headrace.stores.postgres.insertion import insert
 from headrace.stores.postgres.lanes import Lanes
@@ -68,6 +82,17 @@ class Verbs:
             self._wrote()
         return taken
 
+    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+        return await self._claimer.heads(request)
+
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> Sequence[Job] | None:
+        taken = await self._claimer.claim_shares(request, shares, gates)
+        if taken:
+            self._wrote()
+        return taken
+
     async def commit(self, commit: Commit) -> Committed:
         committed = await changes.commit(self._session, self._lanes, commit)
         if any(committed.applied):
@@ -81,6 +106,9 @@ class Verbs:
 
     async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
         return await changes.annotate(self._session, fence, note, now)
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+        return await changes.rewrite(self._session, rewrites)
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await changes.delete(self._session, jobs)
@@ -118,6 +146,12 @@ class Verbs:
             self._session, self._lanes, now, tenant=tenant, queues=queues, tags=tags
         )
 
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+        return await reading.held(self._session, now, queues)
+
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+        return await reading.backlog(self._session, tenant, queue)
+
     # --- dependencies ----------------------------------------------------------------------------
 
     async def edges(
@@ -150,6 +184,17 @@ class Verbs:
 
     async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
         return await queues.workers(self._session, since)
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+        return await records.find(self._session, kind, names)
+
+    async def put_record(self, record: Record) -> bool:
+        return await records.put(self._session, record)
+
+    async def delete_record(self, record: Record) -> bool:
+        return await records.delete(self._session, record)
 
     # --- events ----------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ CREATE FUNCTION headrace.annotate_job(
     new_progress double precision,
     new_note text,
     new_checkpoint bytea,
+    new_log bytea,
     the_time timestamptz
 ) RETURNS boolean
 LANGUAGE plpgsql
@@ -20,7 +21,8 @@ BEGIN
     UPDATE headrace.jobs SET
         progress = coalesce(new_progress, jobs.progress),
         progress_note = coalesce(new_note, jobs.progress_note),
-        checkpoint = coalesce(new_checkpoint, jobs.checkpoint)
+        checkpoint = coalesce(new_checkpoint, jobs.checkpoint),
+        log = coalesce(new_log, jobs.log)
     WHERE
         jobs.seq = (SELECT bodies.seq FROM headrace.bodies WHERE bodies.id = the_id)
         AND jobs.token = the_token

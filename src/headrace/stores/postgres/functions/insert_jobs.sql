@@ -52,6 +52,7 @@ CREATE FUNCTION headrace.insert_jobs(
     progresses double precision[],
     progress_notes text[],
     checkpoints bytea[],
+    logs bytea[],
     -- their events, as far as the jobs do not tell
     event_ats timestamptz[],
     event_kinds text[],
@@ -181,6 +182,7 @@ BEGIN
         progresses := headrace.spread(progresses, job_count);
         progress_notes := headrace.spread(progress_notes, job_count);
         checkpoints := headrace.spread(checkpoints, job_count);
+        logs := headrace.spread(logs, job_count);
         event_ats := headrace.spread(event_ats, job_count);
         event_kinds := headrace.spread(event_kinds, job_count);
         event_payload_bytes := headrace.spread(event_payload_bytes, job_count);
@@ -207,7 +209,7 @@ BEGIN
         seq, run_at, updated_at, lane, version, attempt, failures, losses, max_attempts, early,
         state, lease_us, expires_at, lease_until, assigned_at, scheduled_at, started_at,
         last_failed_at, finalized_at, progress, token, assignee, failure_category, failure_code,
-        failure_message, progress_note, result, checkpoint
+        failure_message, progress_note, result, checkpoint, log
     )
     SELECT
         new.seq, new.run_at, new.updated_at, new.lane, new.version, new.attempt, new.failures,
@@ -216,17 +218,18 @@ BEGIN
         new.state, new.lease_us, new.expires_at, new.lease_until, new.assigned_at,
         new.scheduled_at, new.started_at, new.last_failed_at, new.finalized_at, new.progress,
         new.token, new.assignee, new.failure_category, new.failure_code, new.failure_message,
-        new.progress_note, new.result, new.checkpoint
+        new.progress_note, new.result, new.checkpoint, new.log
     FROM unnest(
         new_seqs, run_ats, updated_ats, lanes, versions, attempts, failures_each, losses_each,
         max_attempts_each, states, created_ats, lease_us_each, expires_ats, lease_untils, assigned_ats,
         scheduled_ats, started_ats, last_failed_ats, finalized_ats, progresses, tokens, assignees,
-        failure_categories, failure_codes, failure_messages, progress_notes, results, checkpoints
+        failure_categories, failure_codes, failure_messages, progress_notes, results, checkpoints,
+        logs
     ) AS new (
         seq, run_at, updated_at, lane, version, attempt, failures, losses, max_attempts, state,
         created_at, lease_us, expires_at, lease_until, assigned_at, scheduled_at, started_at, last_failed_at,
         finalized_at, progress, token, assignee, failure_category, failure_code, failure_message,
-        progress_note, result, checkpoint
+        progress_note, result, checkpoint, log
     );
 
     INSERT INTO headrace.events (

@@ -7,8 +7,8 @@ SELECT headrace.insert_jobs(
     $29::integer[], $30::integer[], $31::text[], $32::timestamptz[], $33::text[],
     $34::timestamptz[], $35::timestamptz[], $36::timestamptz[], $37::timestamptz[],
     $38::timestamptz[], $39::text[], $40::text[], $41::text[], $42::bytea[],
-    $43::double precision[], $44::text[], $45::bytea[], $46::timestamptz[], $47::text[],
-    $48::integer[], $49::bytea[], $50::integer[], $51::text[], $52::text[], $53::text[],
-    $54::text[], $55::text[], $56::boolean[], $57::text[], $58::text[], $59::text[],
-    $60::text[], $61::text[], $62::timestamptz[], $63::boolean[]
+    $43::double precision[], $44::text[], $45::bytea[], $46::bytea[], $47::timestamptz[], $48::text[],
+    $49::integer[], $50::bytea[], $51::integer[], $52::text[], $53::text[], $54::text[],
+    $55::text[], $56::text[], $57::boolean[], $58::text[], $59::text[], $60::text[],
+    $61::text[], $62::text[], $63::timestamptz[], $64::boolean[]
 )

@@ -3,6 +3,7 @@ SELECT
     tenant,
     queue,
     type,
-    priority
+    priority,
+    limit_key
 FROM headrace.lanes
 WHERE id = ANY ($1::integer[])
