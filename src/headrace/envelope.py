@@ -20,7 +20,8 @@ SEALED_KEY = "$sealed"
 KEY_ID_CHARS_MAX = 64
 KEY_ID = re.compile(rf"[A-Za-z0-9._-]{{1,{KEY_ID_CHARS_MAX}}}")
 
-_HEAD = b'{"$sealed":'
+HEAD = b'{"$sealed":'
+"""What every envelope in JSON begins with."""
 _TEXT_HEAD = "sealed:v1:"
 _TEXT = re.compile(rf"{_TEXT_HEAD}({KEY_ID.pattern}):([A-Za-z0-9+/]+=*)")
 
@@ -84,7 +85,7 @@ _decode = msgspec.json.Decoder(_Envelope).decode
 
 def is_sealed(encoded: bytes | None) -> bool:
     """Whether this JSON is an envelope."""
-    return encoded is not None and encoded.startswith(_HEAD)
+    return encoded is not None and encoded.startswith(HEAD)
 
 
 def pack(body: Body) -> bytes:

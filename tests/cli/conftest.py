@@ -12,7 +12,7 @@ def shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Shell:
     """On a store that exists and is empty, in a folder of its own."""
-    for name in ("HEADRACE_URL", "COLUMNS", "FORCE_COLOR", "NO_COLOR"):
+    for name in ("HEADRACE_URL", "HEADRACE_KEYS", "COLUMNS", "FORCE_COLOR", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     made = Shell(f"sqlite:///{tmp_path / 'jobs.db'}", capsys)

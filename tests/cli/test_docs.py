@@ -23,6 +23,7 @@ PAGES = (
     DOCS / "howto" / "why-is-my-job-not-running.md",
     DOCS / "howto" / "follow-events.md",
     DOCS / "howto" / "clean-up.md",
+    DOCS / "howto" / "encrypt-payloads.md",
     DOCS / "howto" / "limit-a-queue.md",
     DOCS / "howto" / "run-on-a-schedule.md",
 )

@@ -13,9 +13,11 @@ from headrace.cli.delete import cleanup, delete
 from headrace.cli.doctor import doctor
 from headrace.cli.events import events
 from headrace.cli.exits import PROGRAM, Ended, Exit, failure_of, print_failure
+from headrace.cli.keys import keys
 from headrace.cli.listing import list_jobs
 from headrace.cli.queues import pause, resume
 from headrace.cli.redrive import redrive
+from headrace.cli.reencrypt import reencrypt
 from headrace.cli.settings import URL_VARIABLE, settings_options, write_examples
 from headrace.cli.single import explain, show
 from headrace.cli.stats import stats
@@ -52,8 +54,8 @@ def headrace(ctx: click.Context) -> None:
     """Submit jobs to a Headrace store, look at them, and steer them.
 
     The store is a url: sqlite:///jobs.db (relative path), sqlite:////var/lib/jobs.db (absolute),
-    postgresql://host/database, redis://host/0, or memory: (gone when the command ends). --url, --tenant
-    and --json may stand before or after the command.
+    postgresql://host/database, redis://host/0, or memory: (gone when the command ends). --url, --tenant,
+    --keys and --json may stand before or after the command.
 
     Exit codes: 0 done, 1 refused or failed, 2 usage error, 3 not found, 4 store unavailable.
     """
@@ -75,6 +77,8 @@ for _command in (
     cleanup,
     pause,
     resume,
+    keys,
+    reencrypt,
     doctor,
     migrate,
     version,

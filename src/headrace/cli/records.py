@@ -1,7 +1,7 @@
 """What `--json` prints. Field names are stable and documented in docs/reference/cli.md.
 
 A lease token is a worker's proof, so no record has it. Payloads, results and checkpoints go out as
-the JSON that is stored.
+the JSON that is stored; where they are encrypted and there is no key, as a `SealedRecord`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.envelope import is_sealed, unpack
 from headrace.model import (
     Category,
     DependencyKind,
@@ -66,6 +67,14 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     version: int
 
 
+class SealedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Stands for contents that there is no key for. `damaged`: there is, and they cannot be decrypted."""
+
+    encrypted: bool
+    key: str
+    damaged: str | None = None
+
+
 class DependencyRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One side of a dependency, seen from the other."""
 
@@ -119,7 +128,7 @@ def job_fields(job: Job) -> dict[str, Any]:
     }
     return {
         **same,
-        "payload": msgspec.Raw(job.payload_json),
+        "payload": _raw(job.payload_json),
         "result": _raw(job.result_json),
         "checkpoint": _raw(job.checkpoint_json),
     }
@@ -143,4 +152,10 @@ def child_record(edge: Edge) -> DependencyRecord:
 
 
 def _raw(encoded: bytes | None) -> msgspec.Raw:
-    return NULL if encoded is None else msgspec.Raw(encoded)
+    if encoded is None:
+        return NULL
+    if is_sealed(encoded):
+        body = unpack(encoded)
+        sealed = SealedRecord(encrypted=True, key=body.key, damaged=body.why)
+        return msgspec.Raw(msgspec.json.encode(sealed))
+    return msgspec.Raw(encoded)

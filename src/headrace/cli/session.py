@@ -14,6 +14,7 @@ from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.settings import Settings
 from headrace.connect import connect
+from headrace.crypto import KeyRing
 from headrace.errors import StoreUnavailable
 from headrace.manager import JobManager
 
@@ -63,12 +64,18 @@ def in_session(
 
 
 async def _open(settings: Settings, *, create: bool) -> JobManager:
+    keys = key_ring(settings)
     try:
-        return await connect(settings.url, tenant=settings.tenant, create=create)
+        return await connect(settings.url, tenant=settings.tenant, create=create, keys=keys)
     except StoreUnavailable as error:
         # The store speaks to programs; at a shell, allowing it to be created is another command.
         told = error.message.replace(_ALLOW, "create it with headrace submit or headrace migrate")
         raise StoreUnavailable(told) from error
+
+
+def key_ring(settings: Settings) -> KeyRing | None:
+    """The ring of the file that was named, or of the environment."""
+    return KeyRing.from_environment() if settings.keys is None else KeyRing.from_file(settings.keys)
 
 
 def current_settings() -> Settings:

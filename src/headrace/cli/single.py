@@ -23,6 +23,7 @@ from headrace.cli.records import (
 )
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
+from headrace.envelope import is_sealed, told, unpack
 from headrace.manager import Reason, Why
 from headrace.model import Job, Priority
 
@@ -164,4 +165,6 @@ def _neighbours(records: tuple[DependencyRecord, ...]) -> str | None:
 
 
 def _json(encoded: bytes | None) -> str | None:
-    return None if encoded is None else visible(encoded.decode())
+    if encoded is None:
+        return None
+    return visible(told(unpack(encoded)) if is_sealed(encoded) else encoded.decode())

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 
 from headrace import envelope
 from headrace.envelope import is_sealed, is_sealed_text
-from headrace.errors import InvalidKeyRing
+from headrace.errors import CannotDecrypt, InvalidKeyRing
+from headrace.manager import schedule_records
 from headrace.manager.context import Context
 from headrace.manager.queries import cursor_at, seq_of
 from headrace.manager.sealing import CHECKPOINT, ERROR, LOG, PAYLOAD, RESULT, Sealing
@@ -22,7 +23,7 @@ _OLDEST_FIRST = "a"
 
 
 class Reencrypted(msgspec.Struct, frozen=True, kw_only=True):
-    """How far the jobs that were looked at are under the primary key."""
+    """How far what was looked at is under the primary key: jobs, and at the end of a pass schedules."""
 
     looked_at: int
     done: int
@@ -41,6 +42,17 @@ class Reencrypted(msgspec.Struct, frozen=True, kw_only=True):
         """Still encrypted under another key. Only when a whole pass leaves 0 may the old key go."""
         return self.skipped + self.unreadable
 
+    def plus(self, later: Reencrypted) -> Reencrypted:
+        """This and the call that went on from its cursor, together."""
+        return Reencrypted(
+            looked_at=self.looked_at + later.looked_at,
+            done=self.done + later.done,
+            skipped=self.skipped + later.skipped,
+            unreadable=self.unreadable + later.unreadable,
+            plain=self.plain + later.plain,
+            cursor=later.cursor,
+        )
+
 
 async def reencrypt(
     context: Context, *, limit: int | None, cursor: str | None, seal_plain: bool
@@ -54,23 +66,12 @@ async def reencrypt(
         size = BATCH_JOBS if limit is None else min(BATCH_JOBS, limit - total.looked_at)
         query = Query(tenant=context.tenant, after_seq=after, limit=size)
         jobs = await context.bare_store.find(query)
-        total = _sum(total, await _renew(context, jobs, seal_plain=seal_plain))
+        total = total.plus(await _renew(context, jobs, seal_plain=seal_plain))
         if len(jobs) < size:
-            return replace(total, cursor=None)
+            return total.plus(await _renew_schedules(context))
         after = jobs[-1].seq
         total = replace(total, cursor=cursor_at(jobs[-1], _OLDEST_FIRST))
     return total
-
-
-def _sum(one: Reencrypted, other: Reencrypted) -> Reencrypted:
-    return Reencrypted(
-        looked_at=one.looked_at + other.looked_at,
-        done=one.done + other.done,
-        skipped=one.skipped + other.skipped,
-        unreadable=one.unreadable + other.unreadable,
-        plain=one.plain + other.plain,
-        cursor=other.cursor,
-    )
 
 
 async def _renew(context: Context, jobs: Sequence[Job], *, seal_plain: bool) -> Reencrypted:
@@ -87,6 +88,29 @@ async def _renew(context: Context, jobs: Sequence[Job], *, seal_plain: bool) -> 
         skipped=sum(not plan.unreadable for plan in wanted) - done,
         unreadable=sum(plan.unreadable for plan in plans),
         plain=sum(plan.plain for plan in plans),
+        cursor=None,
+    )
+
+
+async def _renew_schedules(context: Context) -> Reencrypted:
+    """The same for the payloads that schedules hold."""
+    done = skipped = unreadable = 0
+    records = await schedule_records.find_records(context)
+    for record in records:
+        try:
+            renewed = schedule_records.renewed(context, record)
+        except CannotDecrypt:
+            unreadable += 1
+            continue
+        if renewed is not None:
+            written = await context.store.put_record(renewed)
+            done, skipped = done + written, skipped + (not written)
+    return Reencrypted(
+        looked_at=len(records),
+        done=done,
+        skipped=skipped,
+        unreadable=unreadable,
+        plain=0,
         cursor=None,
     )
 

@@ -75,6 +75,21 @@ def is_under_old_key(context: Context, record: Record, schedule: Schedule) -> bo
     )
 
 
+def renewed(context: Context, record: Record) -> Record | None:
+    """The record under the primary key, whatever is in it; None if there is nothing to do.
+
+    Raises CannotDecrypt.
+    """
+    keys = context.sealing.keys
+    if keys is None or not envelope.is_sealed(record.body_json):
+        return None
+    body = envelope.unpack(record.body_json)
+    if body.key == keys.primary:
+        return None
+    place = _place(record)
+    return replace(record, body_json=envelope.pack(keys.seal(keys.open(body, place), place)))
+
+
 def _is_secret(context: Context, schedule: Schedule) -> bool:
     return context.policy(schedule.job.queue).encrypted
 

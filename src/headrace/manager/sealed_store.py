@@ -6,7 +6,7 @@ is made: it names no tenant, and a sealed content is bound to one.)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -48,11 +48,11 @@ class SealedStore:
         rows = zip(insertion.jobs, answer.jobs, strict=True)
         return Inserted([self._sealing.drafted(given, row) for given, row in rows])
 
-    async def commit(self, commit: Commit) -> Committed:
-        changes = self._sealing.changes(commit.changes)
-        if changes is not commit.changes:
-            commit = replace(commit, changes=changes)
-        return await self._behind.commit(commit)
+    def commit(self, commit: Commit) -> Awaitable[Committed]:
+        # Not a coroutine of its own: every attempt ends by here.
+        if self._sealing.touches(commit.changes):
+            commit = replace(commit, changes=self._sealing.changes(commit.changes))
+        return self._behind.commit(commit)
 
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
         return self._sealing.opened(await self._behind.claim(request))

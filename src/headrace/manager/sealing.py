@@ -41,7 +41,18 @@ class Sealing:
     # --- out of the store ------------------------------------------------------------------------
 
     def opened(self, jobs: Iterable[Job]) -> list[Job]:
-        return [self.open(job) if _has_seals(job) else job for job in jobs]
+        # Most jobs have no more than a payload, and most stores nothing sealed: asked in place, since
+        # every job that anybody reads comes by here.
+        return [
+            self.open(job)
+            if job.payload_json.startswith(envelope.HEAD)
+            or (
+                (job.failure or job.result_json or job.checkpoint_json or job.log_json) is not None
+                and _has_seals(job)
+            )
+            else job
+            for job in jobs
+        ]
 
     def open(self, job: Job) -> Job:
         """The job as its reader may see it."""
@@ -101,10 +112,20 @@ class Sealing:
             log_json=self._seal_if_any(job, LOG, note.log_json),
         )
 
+    def touches(self, changes: Sequence[Change]) -> bool:
+        """Whether changes are not to be stored as they are."""
+        if self.keys is not None:
+            return True
+        for change in changes:
+            after = change.after
+            if after.seals is not None or (
+                after.failure is not None and is_sealed_text(after.failure.message)
+            ):
+                return True
+        return False
+
     def changes(self, changes: Sequence[Change]) -> Sequence[Change]:
-        """Changes as they are to be stored. The same list if there is nothing to do."""
-        if self.keys is None and not any(map(_needs_care, changes)):
-            return changes
+        """Changes as they are to be stored."""
         return [self._change(change) for change in changes]
 
     def _change(self, change: Change) -> Change:
@@ -197,12 +218,4 @@ def _has_seals(job: Job) -> bool:
         or (job.result_json is not None and is_sealed(job.result_json))
         or (job.checkpoint_json is not None and is_sealed(job.checkpoint_json))
         or (job.log_json is not None and is_sealed(job.log_json))
-    )
-
-
-def _needs_care(change: Change) -> bool:
-    """Whether a manager without a ring must look at it: a sealed job, or a message that looks like one."""
-    after = change.after
-    return after.seals is not None or (
-        after.failure is not None and is_sealed_text(after.failure.message)
     )

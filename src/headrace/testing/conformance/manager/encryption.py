@@ -12,6 +12,7 @@ from headrace.envelope import Sealed
 from headrace.manager import Completed, JobManager
 from headrace.model import Category, Dependency, Job, State
 from headrace.policy import Policies, Policy
+from headrace.schedules import Every
 from headrace.spec import JobSpec
 from headrace.stores.base import Rewrite
 from headrace.testing.conformance.kit import CaseFunction, Env, raises
@@ -358,3 +359,15 @@ async def rotation_leftovers(env: Env) -> None:
     assert (await new.get("clear")).payload == SECRET
     assert (await plain.get("open")).payload == "public"
     assert (await old.get("old")).payload == SECRET
+
+
+@case("re-encryption brings schedules under the primary key, too")
+async def rotation_of_schedules(env: Env) -> None:
+    manager = await env.manager(keys=old_ring())
+    await manager.schedule("s", Every(60), JobSpec(type="t", payload=SECRET))
+    alone = await with_keys(manager, new_ring()).reencrypt()
+    assert (alone.done, alone.unreadable, alone.left) == (0, 1, 1)
+    done = await with_keys(manager, both_rings()).reencrypt()
+    assert (done.looked_at, done.done, done.left) == (1, 1, 0)
+    (found,) = await with_keys(manager, new_ring()).schedules()
+    assert found.job.payload == SECRET
