@@ -91,10 +91,13 @@ class Attempt:
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self, why: Why) -> None:
-        """Tell the handler to stop. The first reason counts, except that a lost lease overrules all."""
-        if self.why is None or why is Why.LOST:
+        """Tell the handler to stop, once. The first reason counts, but a lost lease overrules it."""
+        was_told = self.why is not None
+        if not was_told or why is Why.LOST:
             self.why = why
         self.context.is_cancelled = True
+        if was_told:
+            return  # it may be cleaning up
         if self._runner is None or self._runner.done():
             return
         self._runner.cancel()

@@ -15,6 +15,9 @@ from headrace.app.context import Context, enter
 from headrace.app.task import Task
 from headrace.worker.execution import arguments
 
+_POLITE_SECONDS = 0.3
+"""How long a handler that was told to stop has to notice by itself."""
+
 
 class Interrupted(BaseException):
     """Raised inside a sync handler that must stop. Not an Exception: handlers must not swallow it."""
@@ -23,8 +26,8 @@ class Interrupted(BaseException):
 class Threads:
     """Runs sync handlers, at most `count` at once.
 
-    A handler that is told to stop sees `is_cancelled` and has Interrupted raised in it, as soon as it
-    executes Python code again: a single long call into C (a sleep, a query) is not cut short.
+    A handler that is told to stop sees `is_cancelled`, and a moment later has Interrupted raised in it, as
+    soon as it executes Python code again: a single long call into C (a sleep, a query) is not cut short.
     """
 
     def __init__(self, count: int, stop_seconds: float) -> None:
@@ -39,6 +42,7 @@ class Threads:
         try:
             return await asyncio.shield(future)
         except asyncio.CancelledError:
+            await asyncio.wait([future], timeout=_POLITE_SECONDS)
             if not future.done():
                 call.interrupt()
                 await asyncio.wait([future], timeout=self._stop_seconds)
