@@ -41,6 +41,15 @@ class _Envelope(msgspec.Struct, frozen=True):
     sealed: Body = msgspec.field(name=SEALED_KEY)
 
 
+class Notice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What programs are told instead of contents that cannot be read here."""
+
+    encrypted: bool
+    key: str
+    damaged: str | None = None
+    """Why they cannot be decrypted, though the key is there."""
+
+
 class Contents(msgspec.Struct, frozen=True):
     """Everything in a job that may be encrypted."""
 
@@ -133,6 +142,14 @@ def told(body: Body) -> str:
     """The envelope for people."""
     text = repr(Sealed(body.key))
     return text if body.why is None else f"{text}; it cannot be decrypted: {body.why}"
+
+
+def published(encoded: bytes) -> bytes:
+    """The JSON to hand to programs outside: as it is, or a `Notice` in place of an envelope."""
+    if not is_sealed(encoded):
+        return encoded
+    body = unpack(encoded)
+    return _encode(Notice(encrypted=True, key=body.key, damaged=body.why))
 
 
 def value_of(encoded: bytes) -> Sealed:

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
 import base64
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -152,3 +156,55 @@ def test_reencrypt_walks_every_page(shell: Shell, rings: dict[str, str]) -> None
     shell.ok("submit", "a", "--count", "250", "-q", "--keys", rings["old"])
     done = shell.ok("reencrypt", "--keys", rings["both"], "--json").json
     assert (done["looked_at"], done["done"], done["left"]) == (250, 250, 0)
+
+
+APP = """
+from headrace import Headrace
+
+app = Headrace()
+
+@app.task
+def greet(name: str) -> str:
+    return f"hello {name}"
+"""
+
+
+@pytest.fixture
+def work(shell: Shell, tmp_path: Path) -> Callable[..., None]:
+    """Run a worker until a job has an event of this kind."""
+    (tmp_path / "greeting.py").write_text(APP)
+
+    def run(job: str, kind: str, *words: str) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "headrace.cli",
+            "worker",
+            "greeting:app",
+            "--url",
+            shell.url,
+        ]
+        worker = subprocess.Popen([*command, *words], cwd=tmp_path, stderr=subprocess.DEVNULL)
+        try:
+            shell.ok("events", "--job", job, "--follow", "--timeout", "30s", "--limit", "3")
+        finally:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait(30)
+        lines = shell.ok("events", "--job", job, "--json").json_lines
+        assert [line["kind"] for line in lines] == ["enqueued", "leased", kind]
+
+    return run
+
+
+def test_a_worker_with_the_ring_runs_what_one_without_it_leaves(
+    shell: Shell, rings: dict[str, str], work: Callable[..., None]
+) -> None:
+    words = ("greet", "--payload", '{"name": "Ada"}', "--keys", rings["old"])
+    job = shell.submit(*words)
+    work(job, "snoozed")
+    assert shell.ok("cancel", job).code == 0
+    job = shell.submit(*words)
+    work(job, "completed", "--keys", rings["old"])
+    shown = shell.ok("show", job, "--json", "--keys", rings["old"]).json
+    assert shown["result"] == "hello Ada"
+    assert shell.ok("show", job, "--json").json["result"] == {"encrypted": True, "key": "2025-04"}

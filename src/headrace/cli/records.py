@@ -1,7 +1,7 @@
 """What `--json` prints. Field names are stable and documented in docs/reference/cli.md.
 
 A lease token is a worker's proof, so no record has it. Payloads, results and checkpoints go out as
-the JSON that is stored; where they are encrypted and there is no key, as a `SealedRecord`.
+the JSON that is stored; where they are encrypted and there is no key, as an `envelope.Notice`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.envelope import is_sealed, unpack
+from headrace.envelope import published
 from headrace.model import (
     Category,
     DependencyKind,
@@ -152,10 +152,4 @@ def child_record(edge: Edge) -> DependencyRecord:
 
 
 def _raw(encoded: bytes | None) -> msgspec.Raw:
-    if encoded is None:
-        return NULL
-    if is_sealed(encoded):
-        body = unpack(encoded)
-        sealed = SealedRecord(encrypted=True, key=body.key, damaged=body.why)
-        return msgspec.Raw(msgspec.json.encode(sealed))
-    return msgspec.Raw(encoded)
+    return NULL if encoded is None else msgspec.Raw(published(encoded))

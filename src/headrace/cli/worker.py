@@ -7,7 +7,7 @@ import sys
 import click
 
 from headrace.cli.exits import Exit
-from headrace.cli.session import current_settings
+from headrace.cli.session import current_settings, key_ring
 from headrace.cli.settings import DEFAULT_URL, command
 from headrace.cli.values import SECONDS
 
@@ -90,6 +90,7 @@ def worker(
         app.url = settings.url
     if settings.tenant is not None:
         app.tenant = settings.tenant
+    app.keys = key_ring(settings) or app.keys
     if processes > 1:
         return Exit(min(1, Supervisor(_single(click.get_current_context()), processes).run()))
     return Exit(
@@ -117,6 +118,8 @@ def _single(ctx: click.Context) -> list[str]:
         words += ["--url", settings.url]
     if settings.tenant is not None:
         words += ["--tenant", settings.tenant]
+    if settings.keys is not None:
+        words += ["--keys", settings.keys]
     for option in ctx.command.params:
         value = ctx.params.get(str(option.name))
         if not isinstance(option, click.Option) or option.name == "processes" or not value:
