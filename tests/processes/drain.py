@@ -75,7 +75,7 @@ async def prove(url: str, jobs: int, processes: int) -> Proof:
             specs = [JobSpec(type="t", payload=first) for _ in range(min(1000, jobs - first))]
             ids |= {job.id for job in (await manager.submit_many(specs)).jobs}
         start = time.perf_counter()
-        answers = await asyncio.gather(*(_worker(url, f"w{n}") for n in range(processes)))
+        answers = await asyncio.gather(*(in_process(url, f"w{n}") for n in range(processes)))
         seconds = time.perf_counter() - start
         counts = Counter(job_id for one in answers for job_id in one.completed)
         assert set(counts) == ids
@@ -92,7 +92,7 @@ async def prove(url: str, jobs: int, processes: int) -> Proof:
     )
 
 
-async def _worker(url: str, name: str) -> Worked:
+async def in_process(url: str, name: str) -> Worked:
     """A process of its own; whatever it writes to its error stream is a failure."""
     command = [sys.executable, "-W", "ignore", str(Path(__file__)), "--url", url, "--work", name]
     process = await asyncio.create_subprocess_exec(

@@ -18,7 +18,7 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from headrace import limits, validation
-from headrace.allotment import Demand, Obstacle, allot, give_back, obstacles, room
+from headrace.allotment import Allotted, Demand, Obstacle, allot, give_back, obstacles, room
 from headrace.errors import Contention, InvalidInput, InvalidLimit, StoreError
 from headrace.limits import Gate, QueueLimits
 from headrace.manager.admission import ADMISSION
@@ -183,34 +183,45 @@ async def _try_to_claim(context: Context, request: ClaimRequest) -> Sequence[Job
     taken = {name: one for name, one in allotted.items() if one.shares}
     if not taken:
         return ()  # and nothing is written: idle workers leave the store in peace
-    shares = {lane: jobs for one in taken.values() for lane, jobs in one.shares}
+    shares = [share for one in taken.values() for share in one.shares]
     jobs = await store.claim_shares(
         asked,
-        [_share(lane, jobs) for lane, jobs in shares.items()],
+        [_share(lane, jobs) for lane, jobs in shares],
         [replace(records[name], body_json=limits.encode(one.gate)) for name, one in taken.items()],
     )
-    if jobs is not None and len(jobs) < sum(shares.values()):
-        await _return_unused(context, shares, jobs)
+    if jobs is not None and len(jobs) < sum(wanted for _, wanted in shares):
+        await _return_unused(context, taken, jobs)
     return jobs
 
 
-async def _return_unused(context: Context, shares: Mapping[Head, int], jobs: Sequence[Job]) -> None:
+async def _return_unused(
+    context: Context, taken: Mapping[str, Allotted[Head]], claimed: Sequence[Job]
+) -> None:
     """Give back what was charged for jobs that were gone by then; failing that, it stays charged."""
-    came = Counter(_lane_of(job) for job in jobs)
-    unused = {lane: wanted - came[_lane_of(lane)] for lane, wanted in shares.items()}
-    for queue in sorted({lane.queue for lane, left in unused.items() if left > 0}):
-        own = [(lane, left) for lane, left in unused.items() if lane.queue == queue and left > 0]
-
-        def decide(body: bytes | None, own: Sequence[tuple[Head, int]] = own) -> bytes | None:
-            if body is None:
-                return None
-            gate = limits.decode_gate(own[0][0].queue, body)
-            return limits.encode(give_back(gate, own, context.now()))
-
+    came = Counter(_lane_of(job) for job in claimed)
+    for queue, one in taken.items():
+        left = [(lane, wanted - came[_lane_of(lane)]) for lane, wanted in one.shares]
+        unused = [(lane, jobs) for lane, jobs in left if jobs > 0]
         try:
-            await _put(context, GATE, queue, decide)
+            if unused:
+                await _give_back(context, queue, one.gate.limits, unused)
         except StoreError:
             logger.warning("tokens of queue %s were not given back", queue, exc_info=True)
+
+
+async def _give_back(
+    context: Context, queue: str, charged: QueueLimits, unused: Sequence[tuple[Head, int]]
+) -> None:
+    for _ in range(CONFLICTS_MAX):
+        found = await context.store.records(GATE, [queue])
+        gate = limits.decode_gate(queue, found[0].body_json) if found else None
+        # Under other limits the buckets were filled anew: there is nothing to give back.
+        if gate is None or gate.limits != charged:
+            return
+        body = limits.encode(give_back(gate, unused, context.now()))
+        if await context.store.put_record(replace(found[0], body_json=body)):
+            return
+    raise Contention(f"the gate of queue {queue} kept moving; tokens stay taken")
 
 
 async def _held(context: Context, queues: Sequence[str], now: datetime) -> Sequence[Held]:
