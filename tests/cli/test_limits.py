@@ -101,6 +101,7 @@ def test_a_full_queue_refuses_with_its_own_code(shell: Shell) -> None:
 def test_the_limit_key_of_a_job_is_submitted_shown_and_explained(shell: Shell) -> None:
     first, second = (shell.submit("a", "--limit-key", "k") for _ in range(2))
     assert shell.ok("show", first, "--json").json["limit_key"] == "k"
+    assert "limit key  k\n" in shell.ok("show", first).out
     shell.ok("limits", "set", "default", "--key-concurrency", "1")
     shell.run(first)
     assert "its key k on queue default is at its concurrency limit of 1" in (

@@ -8,16 +8,20 @@ from collections.abc import Sequence
 
 import click
 
+from headrace.cli.batches import batch
 from headrace.cli.cancel import cancel
 from headrace.cli.delete import cleanup, delete
 from headrace.cli.doctor import doctor
 from headrace.cli.events import events
 from headrace.cli.exits import PROGRAM, Ended, Exit, failure_of, print_failure
 from headrace.cli.keys import keys
+from headrace.cli.limits import limits
 from headrace.cli.listing import list_jobs
+from headrace.cli.maintenance import maintenance
 from headrace.cli.queues import pause, resume
 from headrace.cli.redrive import redrive
 from headrace.cli.reencrypt import reencrypt
+from headrace.cli.schedules import schedule
 from headrace.cli.settings import URL_VARIABLE, settings_options, write_examples
 from headrace.cli.single import explain, show
 from headrace.cli.stats import stats
@@ -69,6 +73,7 @@ for _command in (
     show,
     list_jobs,
     stats,
+    batch,
     explain,
     events,
     cancel,
@@ -77,6 +82,9 @@ for _command in (
     cleanup,
     pause,
     resume,
+    limits,
+    schedule,
+    maintenance,
     keys,
     reencrypt,
     doctor,

@@ -59,20 +59,13 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float | None
     timeout_seconds: float | None
     key: str | None
+    limit_key: str | None
     previous_id: str | None
     parent_id: str | None
     correlation_id: str | None
     callback_url: str | None
     depth: int
     version: int
-
-
-class SealedRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Stands for contents that there is no key for. `damaged`: there is, and they cannot be decrypted."""
-
-    encrypted: bool
-    key: str
-    damaged: str | None = None
 
 
 class DependencyRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -81,6 +81,7 @@ async def show(session: Session, id: str) -> Exit:
             ("ended", _when(job.finalized_at, now)),
             ("last error", _failure(job)),
             ("key", job.key),
+            ("limit key", job.limit_key),
             ("redrive of", job.previous_id),
             ("spawned by", job.parent_id),
             ("depends on", _neighbours(before)),

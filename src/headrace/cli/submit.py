@@ -101,6 +101,7 @@ def _refuse_job_options() -> None:
 )
 @click.option("--tag", "tags", multiple=True, help="A tag; may be repeated.")
 @click.option("--key", help="Idempotency key: while it is held, submitting again gives that job.")
+@click.option("--limit-key", help="What the queue's limits per key count it by.")
 @click.option("--delay", type=SECONDS, metavar="DURATION", help="Not before this long from now.")
 @click.option("--at", type=MOMENT, metavar="TIME", help="Not before this time (ISO 8601, zone).")
 @click.option("--after", multiple=True, metavar="ID", help="Wait until this job completes.")
@@ -117,6 +118,7 @@ def _refuse_job_options() -> None:
     metavar="N|unlimited",
     help="How often it may be tried.  [default: the queue's policy]",
 )
+@click.option("--callback-url", metavar="URL", help="Told of the job's end by a signed request.")
 @click.option("--id", metavar="ID", help="The job's id.  [default: a random UUID]")
 @click.option("--count", type=click.IntRange(min=1), default=1, help="Submit this many copies.")
 @click.option(
@@ -136,11 +138,13 @@ async def submit(
     priority: int,
     tags: tuple[str, ...],
     key: str | None,
+    limit_key: str | None,
     delay: float | None,
     at: datetime | None,
     after: tuple[str, ...],
     after_any: tuple[str, ...],
     max_attempts: int | UnsetType | None,
+    callback_url: str | None,
     id: str | None,
     count: int,
     batch: Batch | None,
@@ -165,10 +169,12 @@ async def submit(
             priority=Priority(priority),
             tags=tags,
             key=key,
+            limit_key=limit_key,
             delay_seconds=delay,
             run_at=at,
             after=_dependencies(after, after_any),
             max_attempts=max_attempts,
+            callback_url=callback_url,
             id=id,
         )
         submitted = await session.jobs.submit_many([spec] * count)
