@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, ParamSpec, Self, TypeVar, overload
 
@@ -144,6 +145,19 @@ class Headrace:
             keys=self.keys,
             migrate=self._migrate,
         )
+
+    @contextmanager
+    def using(
+        self, url: str, *, clock: Clock | None = None, middleware: Iterable[Middleware] = ()
+    ) -> Iterator[Self]:
+        """The same tasks on another store while the block lasts: for tests."""
+        before = (self.url, self.clock, self.middleware, self._connections)
+        self.url, self.clock, self.middleware = url, clock, tuple(middleware)
+        self._connections = Connections(self.connect)
+        try:
+            yield self
+        finally:
+            self.url, self.clock, self.middleware, self._connections = before
 
     async def manager(self) -> JobManager:
         """The manager of the running event loop, connected when it is first asked for."""

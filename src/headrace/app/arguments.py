@@ -57,6 +57,12 @@ class Arguments:
             ) from error
         return payload
 
+    def partial(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Some arguments as they would stand in a payload."""
+        bound = self._signature.bind_partial(**kwargs)
+        payload: dict[str, Any] = msgspec.to_builtins(bound.arguments)
+        return payload
+
     def load(self, payload_json: bytes) -> dict[str, Any]:
         """The keyword arguments for a run. Raises InvalidPayload where they do not fit."""
         try:

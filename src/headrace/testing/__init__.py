@@ -1,1 +1,5 @@
-"""What helps to test Headrace and what is built on it. `conformance` is the kit for stores."""
+"""For tests: a harness for applications, and the conformance kit for stores."""
+
+from headrace.testing.harness import Crash, Harness
+
+__all__ = ["Crash", "Harness"]
