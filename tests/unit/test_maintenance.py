@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
+from unittest import mock
 
 import pytest
 
 from headrace import JobManager, JobSpec, Policies, Policy, connect
 from headrace.clock import ManualClock
 from headrace.errors import Contention, StoreUnavailable
-from headrace.maintenance import DEFAULT_STEPS, Done, Maintenance, Round, Step
-from headrace.maintenance.steps import reap_interval
+from headrace.maintenance import DEFAULT_STEPS, Done, Maintenance, Round, Step, steps
 from headrace.model import State
 from headrace.schedules import Cron, Every, Misfire
 from headrace.stores.base import JobStore
@@ -32,15 +32,15 @@ JOB = JobSpec(type="report")
 async def running(
     managers: Sequence[JobManager],
     clock: ManualClock,
-    steps: Sequence[Step] = DEFAULT_STEPS,
+    every: Sequence[Step] = DEFAULT_STEPS,
     on_round: Callable[[Round], None] | None = None,
 ) -> AsyncIterator[Night]:
     """A loop per manager, on one night."""
-    night, stop = Night(clock, len(managers) * len(steps)), asyncio.Event()
+    night, stop = Night(clock, len(managers) * len(every)), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         for number, manager in enumerate(managers):
             loop = Maintenance(
-                manager, steps, on_round=on_round, dice=random.Random(number), rest=night.rest
+                manager, every, on_round=on_round, dice=random.Random(number), rest=night.rest
             )
             group.create_task(loop.run(stop))
         try:
@@ -156,8 +156,8 @@ async def test_a_failing_step_backs_off_and_disturbs_no_other(
     clock: ManualClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     rounds: list[Round] = []
-    steps = [step("bad", failing(ZeroDivisionError("no"))), step("good", failing(None))]
-    async with running([memory(clock)], clock, steps, rounds.append) as night:
+    both = [step("bad", failing(ZeroDivisionError("no"))), step("good", failing(None))]
+    async with running([memory(clock)], clock, both, rounds.append) as night:
         await night.pass_(600)
     good = [one for one in rounds if one.step == "good"]
     bad = [one for one in rounds if one.step == "bad"]
@@ -253,6 +253,19 @@ async def test_a_schedule_that_cannot_be_fired_is_told_once_per_trouble(
     assert record.getMessage().startswith("schedule heavy was not fired: the payload is 52 bytes")
 
 
+async def test_a_store_that_fails_while_firing_is_no_schedules_fault(clock: ManualClock) -> None:
+    store = MemoryStore()
+    manager = JobManager(store, clock=clock)
+    await manager.schedule("s", Every(60), JOB)
+    clock.advance(60)
+    with (
+        mock.patch.object(store, "insert", side_effect=StoreUnavailable("gone")),
+        pytest.raises(StoreUnavailable),
+    ):
+        await manager.fire_schedules()
+    assert len((await manager.fire_schedules()).jobs) == 1
+
+
 # --- pace ----------------------------------------------------------------------------------------
 
 
@@ -296,6 +309,28 @@ async def test_a_step_ended_by_its_limit_goes_on_at_once(clock: ManualClock) -> 
     assert left == [0]
 
 
+async def test_a_full_batch_is_followed_by_the_next_at_once(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(steps, "MAINTENANCE_LIMIT", 2)
+    manager = memory(clock)
+    await manager.submit_many([JobSpec(type="t", lifetime_seconds=5.0) for _ in range(5)])
+    clock.advance(5)
+    rests = [(await steps.end_lifetimes(manager)).rest_seconds for _ in range(3)]
+    assert rests == [0.0, 0.0, None]
+
+
+async def test_rests_are_spread_so_that_hosts_do_not_all_come_at_once(clock: ManualClock) -> None:
+    steady = step("s", failing(None))
+    async with running([memory(clock) for _ in range(10)], clock, [steady]) as night:
+        await night.pass_(60)
+    begin, later = night.rests[:10], night.rests[10:]
+    assert all(0 <= seconds <= 1 for seconds in begin)
+    assert all(10 <= seconds <= 11 for seconds in later)
+    assert len(set(begin)) == 10
+    assert len(set(later)) == len(later)
+
+
 @pytest.mark.parametrize(
     ("leases", "seconds"),
     [([30.0], 5.0), ([None], 5.0), ([300.0, 12.0], 2.0), ([1.0], 1.0), ([None, 6.6], 1.1)],
@@ -305,7 +340,7 @@ def test_leases_are_looked_at_six_times_as_often_as_they_lapse(
 ) -> None:
     default, *others = [Policy(lease_seconds=lease) for lease in leases]
     queues = {f"q{number}": policy for number, policy in enumerate(others)}
-    assert reap_interval(Policies(default, queues)) == pytest.approx(seconds)
+    assert steps.reap_interval(Policies(default, queues)) == pytest.approx(seconds)
 
 
 def test_steps_have_names_of_their_own() -> None:

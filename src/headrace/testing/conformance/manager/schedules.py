@@ -290,24 +290,26 @@ async def unfired(env: Env) -> None:
 @suite.case("isolation", "schedules: a tenant sees, changes and fires only its own")
 async def tenants(env: Env) -> None:
     operator = await env.manager()
-    acme, mallory = operator.scoped("acme"), operator.scoped("a")
-    await acme.schedule("s", Every(60), JOB)
+    acme, mallory = operator.scoped("acme"), operator.scoped("mallory")
+    await acme.schedule("x/s", Every(60), JOB)
     await mallory.schedule("s", Every(120), JOB)
-    await operator.schedule("cme/s", Every(60), JobSpec(type="t", tenant="a/"))
-    assert [one.tenant for one in await acme.schedules()] == ["acme"]
-    assert [one.tenant for one in await operator.schedules()] == ["a", "a/", "acme"]
+    # Neither tenant nor name can be made to look like another's.
+    await operator.schedule("s", Every(60), JobSpec(type="t", tenant="acme/x"))
+    assert [(one.tenant, one.name) for one in await acme.schedules()] == [("acme", "x/s")]
+    assert [one.tenant for one in await operator.schedules()] == ["acme", "acme/x", "mallory"]
     with raises(errors.InvalidInput):
         await mallory.schedule("t", Every(60), JobSpec(type="t", tenant="acme"))
-    for verb in (operator.pause_schedule, operator.scoped("x").resume_schedule):
+    for verb in (operator.pause_schedule, acme.pause_schedule, acme.resume_schedule):
         with raises(errors.ScheduleNotFound):
             await verb("s")
     assert not await operator.unschedule("s")
+    assert not await acme.unschedule("s")
     await mallory.pause_schedule("s")
     assert not (await acme.schedules())[0].paused
     env.clock.advance(120)
     assert (await mallory.fire_schedules()).jobs == ()
     assert [job.tenant for job in (await acme.fire_schedules()).jobs] == ["acme"]
-    assert [job.tenant for job in (await operator.fire_schedules()).jobs] == ["a/"]
+    assert [job.tenant for job in (await operator.fire_schedules()).jobs] == ["acme/x"]
 
 
 def _encrypted(function: CaseFunction) -> CaseFunction:
