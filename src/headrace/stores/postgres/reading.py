@@ -48,15 +48,13 @@ async def find(session: Session, lanes: Lanes, query: Query) -> list[Job]:
 async def lapsed(
     session: Session, lanes: Lanes, now: datetime, limit: int, tenant: str | None
 ) -> list[Job]:
-    among = await lanes.matching(tenant)
-    return await read_jobs(await session.read("lapsed", now, among, max(limit, 0)), lanes)
+    return await read_jobs(await session.read("lapsed", now, tenant, max(limit, 0)), lanes)
 
 
 async def outlived(
     session: Session, lanes: Lanes, now: datetime, limit: int, tenant: str | None
 ) -> list[Job]:
-    among = await lanes.matching(tenant)
-    return await read_jobs(await session.read("outlived", now, among, max(limit, 0)), lanes)
+    return await read_jobs(await session.read("outlived", now, tenant, max(limit, 0)), lanes)
 
 
 async def spawned(session: Session, lanes: Lanes, parent_id: str) -> list[Job]:

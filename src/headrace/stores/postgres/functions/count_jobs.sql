@@ -6,6 +6,8 @@ CREATE FUNCTION headrace.count_jobs(
     the_tags text[]
 ) RETURNS TABLE (lane integer, state text, jobs bigint, delayed bigint, failures bigint)
 LANGUAGE plpgsql
+-- Planned for the lanes that are given: there may be thousands of them.
+SET plan_cache_mode = force_custom_plan
 AS $$
 #variable_conflict use_column
 DECLARE

@@ -1,5 +1,9 @@
 -- Leased jobs whose lease is over, the longest lapsed first.
-CREATE FUNCTION headrace.lapsed_jobs(the_time timestamptz, the_lanes integer[], the_limit integer) RETURNS SETOF headrace.job_rows
+CREATE FUNCTION headrace.lapsed_jobs(
+    the_time timestamptz,
+    the_tenant text, -- NULL: any
+    the_limit integer
+) RETURNS SETOF headrace.job_rows
 LANGUAGE plpgsql
 STABLE
 SET plan_cache_mode = force_generic_plan
@@ -17,7 +21,10 @@ BEGIN
     WHERE
         job.state IN ('running', 'cancelling')
         AND job.lease_until <= the_time
-        AND (the_lanes IS NULL OR job.lane = ANY (the_lanes))
+        AND (
+            the_tenant IS NULL
+            OR job.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
+        )
     ORDER BY job.lease_until, job.seq
     LIMIT the_limit;
 END;

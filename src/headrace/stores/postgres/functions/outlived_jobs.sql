@@ -1,5 +1,9 @@
 -- Jobs that have not ended though their lifetime has, the oldest first.
-CREATE FUNCTION headrace.outlived_jobs(the_time timestamptz, the_lanes integer[], the_limit integer) RETURNS SETOF headrace.job_rows
+CREATE FUNCTION headrace.outlived_jobs(
+    the_time timestamptz,
+    the_tenant text, -- NULL: any
+    the_limit integer
+) RETURNS SETOF headrace.job_rows
 LANGUAGE plpgsql
 STABLE
 SET plan_cache_mode = force_generic_plan
@@ -18,7 +22,10 @@ BEGIN
         job.finalized_at IS NULL
         AND job.expires_at IS NOT NULL
         AND job.expires_at <= the_time
-        AND (the_lanes IS NULL OR job.lane = ANY (the_lanes))
+        AND (
+            the_tenant IS NULL
+            OR job.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
+        )
     ORDER BY job.expires_at, job.seq
     LIMIT the_limit;
 END;

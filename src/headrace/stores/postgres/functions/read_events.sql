@@ -4,7 +4,7 @@
 CREATE FUNCTION headrace.read_events(
     after_xid xid8,
     after_seq bigint,
-    the_lanes integer[], -- NULL: all
+    the_tenant text, -- NULL: any
     the_limit integer,
     the_job text -- NULL: all
 ) RETURNS TABLE (
@@ -74,7 +74,10 @@ BEGIN
         FROM headrace.events
         WHERE
             (events.xid, events.seq) > (after_xid, after_seq)
-            AND (the_lanes IS NULL OR events.lane = ANY (the_lanes))
+            AND (
+                the_tenant IS NULL
+                OR events.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
+            )
         ORDER BY events.xid, events.seq
         LIMIT the_limit;
     ELSE
@@ -115,7 +118,10 @@ BEGIN
         ) AS events
         WHERE
             (events.xid, events.seq) > (after_xid, after_seq)
-            AND (the_lanes IS NULL OR events.lane = ANY (the_lanes))
+            AND (
+                the_tenant IS NULL
+                OR events.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
+            )
         ORDER BY events.xid, events.seq
         LIMIT the_limit;
     END IF;

@@ -1,1 +1,1 @@
-SELECT * FROM headrace.lapsed_jobs($1::timestamptz, $2::integer[], $3::integer)
+SELECT * FROM headrace.lapsed_jobs($1::timestamptz, $2::text, $3::integer)
