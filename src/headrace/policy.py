@@ -89,7 +89,7 @@ WEBHOOKS_QUEUE = "headrace.webhooks"
 
 WEBHOOKS = Policy(
     lease_seconds=60.0,
-    # About two days in all, which is how long receivers may be expected to be down.
+    # Some 41 hours in all: a receiver may be down for a day and a night.
     max_attempts=10,
     backoff=Exponential(initial=5.0, multiplier=5.0, cap=12 * 60 * _MINUTE),
     timeout_seconds=_MINUTE,

@@ -24,6 +24,8 @@ PAGES = (
     DOCS / "howto" / "follow-events.md",
     DOCS / "howto" / "clean-up.md",
     DOCS / "howto" / "encrypt-payloads.md",
+    DOCS / "howto" / "webhooks.md",
+    DOCS / "howto" / "batches-and-hooks.md",
     DOCS / "howto" / "limit-a-queue.md",
     DOCS / "howto" / "run-on-a-schedule.md",
 )
