@@ -312,6 +312,17 @@ async def tenants(env: Env) -> None:
     assert [job.tenant for job in (await operator.fire_schedules()).jobs] == ["acme/x"]
 
 
+@suite.case("isolation", "schedules: the same name and time in two tenants are two jobs")
+async def same_name(env: Env) -> None:
+    operator = await env.manager()
+    for tenant in ("acme", "umbrella"):
+        await operator.scoped(tenant).schedule("s", Every(60), JOB)
+    env.clock.advance(60)
+    fired = await operator.fire_schedules()
+    assert [job.tenant for job in fired.jobs] == ["acme", "umbrella"]
+    assert len({job.id for job in fired.jobs}) == 2
+
+
 def _encrypted(function: CaseFunction) -> CaseFunction:
     """A case for whoever has the extra `crypto`."""
     if importlib.util.find_spec("cryptography") is None:
