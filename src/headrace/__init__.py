@@ -1,6 +1,6 @@
 """Headrace: a durable job queue. Jobs are leased under a fencing token, and every change is an event."""
 
-from headrace.app import Context, Headrace, Middleware, Task
+from headrace.app import Context, Headrace, Middleware, SyncContext, Task
 from headrace.connect import connect
 from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
@@ -33,6 +33,7 @@ __all__ = [
     "Priority",
     "Snooze",
     "State",
+    "SyncContext",
     "Task",
     "TemporaryError",
     "Worker",

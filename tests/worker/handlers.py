@@ -8,7 +8,7 @@ import signal
 import time
 from typing import Any
 
-from headrace import Context, Headrace, PermanentError, TemporaryError
+from headrace import Context, Headrace, PermanentError, SyncContext, TemporaryError
 
 
 def make_app(url: str, **options: Any) -> Headrace:
@@ -23,7 +23,7 @@ app = Headrace("memory:")
 
 
 @app.task(isolation="process")
-def in_child(ctx: Context, n: int) -> dict[str, int]:
+def in_child(ctx: SyncContext, n: int) -> dict[str, int]:
     ctx.progress(0.5, "half way")
     ctx.log("counted", n=n)
     ctx.checkpoint({"n": n})

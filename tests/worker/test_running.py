@@ -11,12 +11,14 @@ import pytest
 from headrace import (
     Context,
     Headrace,
+    Job,
     JobSpec,
     PermanentError,
     Policies,
     Policy,
     Snooze,
     State,
+    SyncContext,
     TemporaryError,
 )
 from headrace.errors import StaleToken
@@ -136,7 +138,8 @@ async def test_failures_snoozes_and_bad_results(store_url: str) -> None:
     assert _code(ended["exit"]) == "SystemExit"
 
 
-def _code(job: Any) -> str:
+def _code(job: Job) -> str | None:
+    assert job.failure is not None
     return job.failure.code
 
 
@@ -252,7 +255,7 @@ async def test_cancelling_stops_async_and_thread_handlers_within_a_second(store_
             stopped.append("thread")
 
     @app.task
-    def polite(ctx: Context) -> str:
+    def polite(ctx: SyncContext) -> str:
         began.append("polite")
         while not ctx.is_cancelled:
             time.sleep(0.01)

@@ -1,8 +1,8 @@
 """The application: register functions as tasks, submit calls of them as jobs, get their results."""
 
 from headrace.app.application import Headrace
-from headrace.app.context import Context
+from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware
 from headrace.app.task import Isolation, Options, Task
 
-__all__ = ["Context", "Headrace", "Isolation", "Middleware", "Options", "Task"]
+__all__ = ["Context", "Headrace", "Isolation", "Middleware", "Options", "SyncContext", "Task"]

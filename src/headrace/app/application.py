@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, ParamSpec, Self, TypeVar, overload
+from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
 from headrace import validation
 from headrace.app.bridge import Bridge
 from headrace.app.connections import Connections
+from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware, around_submit
 from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
 from headrace.clock import Clock
@@ -31,6 +32,22 @@ R = TypeVar("R")
 
 _WAIT_SECONDS = 1.0
 _WAIT_PAUSE_SECONDS = 0.005
+
+
+class Registration(Protocol):
+    """What `app.task(…)` gives: makes a task of the function it decorates.
+
+    A first parameter of type Context or SyncContext is filled in by the worker, so callers do not see it.
+    """
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[Concatenate[SyncContext, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
 class Headrace:
@@ -74,6 +91,12 @@ class Headrace:
     # --- tasks -----------------------------------------------------------------------------------
 
     @overload
+    def task(self, function: Callable[Concatenate[Context, P], R], /) -> Task[P, R]: ...
+
+    @overload
+    def task(self, function: Callable[Concatenate[SyncContext, P], R], /) -> Task[P, R]: ...
+
+    @overload
     def task(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
     @overload
@@ -87,7 +110,7 @@ class Headrace:
         isolation: str | Isolation | None = None,
         upcasters: Mapping[int, Upcaster] = ...,
         **options: Any,
-    ) -> Callable[[Callable[P, R]], Task[P, R]]: ...
+    ) -> Registration: ...
 
     def task(
         self,

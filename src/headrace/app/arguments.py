@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from headrace.app.context import Context
+from headrace.app.context import Context, SyncContext
 from headrace.errors import InvalidInput, InvalidPayload
 
 _REFUSED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -23,7 +23,7 @@ class Arguments:
         self._name = name
         signature = inspect.signature(function)
         hints = _hints(function, name)
-        context = [one for one in signature.parameters if hints.get(one) is Context]
+        context = [one for one in signature.parameters if hints.get(one) in (Context, SyncContext)]
         self.context_name = context[0] if context else None
         """The parameter that takes the handler's context; it is no argument of the job."""
         own = [one for one in signature.parameters.values() if one.name not in context]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from headrace import codec
+from headrace.app.bridge import Bridge
 from headrace.clock import Clock
 from headrace.errors import InvalidInput, InvalidLimit, Snooze
 from headrace.manager import JobManager
@@ -47,7 +48,8 @@ class Context:
     """One attempt of one job, as its handler sees it.
 
     Everything it writes is fenced by the lease: once that is lost, each call raises why. A handler that
-    takes a parameter annotated `Context` is given it; others can ask `Context.current()`.
+    takes a parameter annotated `Context` (a sync one: `SyncContext`) is given it; others can ask
+    `Context.current()`.
     """
 
     def __init__(
@@ -158,6 +160,10 @@ class Context:
         while len(msgspec.json.encode(kept)) > LOG_BYTES_MAX:
             kept = kept[len(kept) // 4 + 1 :]
         await self.manager.keep_log(self.job.id, self.token, msgspec.to_builtins(kept))
+
+
+class SyncContext(Bridge):
+    """The context of a sync handler: everything that Context has, called without await."""
 
 
 def enter(context: Any) -> None:

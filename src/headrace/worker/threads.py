@@ -10,8 +10,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from headrace.app.bridge import Bridge
-from headrace.app.context import Context, enter
+from headrace.app.context import Context, SyncContext, enter
 from headrace.app.task import Task
 from headrace.worker.execution import arguments
 
@@ -65,7 +64,7 @@ class _Call:
     ) -> None:
         self._task = task
         self._context = context
-        self._bridged = Bridge(
+        self._bridged = SyncContext(
             context, run=lambda work: asyncio.run_coroutine_threadsafe(work, loop).result()
         )
         self._lock = threading.Lock()
