@@ -270,6 +270,21 @@ def test_that_bound_holds_for_claims_of_any_size(
         assert abs(total["A"] - total["B"]) <= 1
 
 
+@given(st.integers(2, 6), st.lists(st.sets(st.integers(1, 5), min_size=1), max_size=20))
+def test_among_n_tenants_the_kth_job_comes_within_n_times_k_claims(
+    tenants: int, before: list[set[int]]
+) -> None:
+    """Whoever of the others had jobs before, and in whatever order."""
+    claimer = Claimer(QueueLimits(fair=True))
+    others = [head(f"n{number}", since=-number) for number in range(1, tenants)]
+    for present in before:
+        claimer.claim([lane for lane in others if int(lane.tenant[1:]) in present])
+    new = head("new", since=9)
+    order = [lane.tenant for _ in range(8 * tenants) for lane, _ in claimer.claim([*others, new])]
+    for k in range(1, 9):
+        assert order[: tenants * k].count("new") >= k
+
+
 @pytest.mark.parametrize("weight", [3.0, 0.5, 7.0, 1.7])
 def test_weights_hold_within_one_over_every_window(weight: float) -> None:
     claimer = Claimer(QueueLimits(fair=True, weights={"A": weight}))
