@@ -3,9 +3,8 @@
 import asyncio
 from datetime import UTC, datetime
 
-from headrace import JobManager, JobSpec, connect
+from headrace import Cron, Every, JobManager, JobSpec, Misfire, connect
 from headrace.clock import ManualClock
-from headrace.schedules import Cron, Every, Misfire
 
 
 async def fire(jobs: JobManager, what: str) -> None:

@@ -7,6 +7,7 @@ from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryErro
 from headrace.manager import JobManager
 from headrace.model import Category, Dependency, DependencyKind, Event, Job, Priority, State
 from headrace.policy import CancelMode, Policies, Policy
+from headrace.schedules import Cron, Every, Misfire, Schedule
 from headrace.spec import JobSpec
 from headrace.worker import Settings as WorkerSettings
 from headrace.worker import Worker
@@ -17,9 +18,11 @@ __all__ = [
     "CancelMode",
     "Category",
     "Context",
+    "Cron",
     "Dependency",
     "DependencyKind",
     "Event",
+    "Every",
     "Headrace",
     "HeadraceError",
     "Job",
@@ -27,10 +30,12 @@ __all__ = [
     "JobSpec",
     "KeyRing",
     "Middleware",
+    "Misfire",
     "PermanentError",
     "Policies",
     "Policy",
     "Priority",
+    "Schedule",
     "Snooze",
     "State",
     "SyncContext",
