@@ -69,5 +69,5 @@ $(CORE): pyproject.toml constraints.txt
 
 $(DEV): $(CORE)
 	@echo "Installing the development tools into $(VENV)"
-	@$(PIP_INSTALL) -e ".[dev,postgres,redis,crypto]"
+	@$(PIP_INSTALL) -e ".[dev,postgres,redis,crypto,fast,opentelemetry,prometheus]"
 	@touch $@

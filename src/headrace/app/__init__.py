@@ -3,6 +3,16 @@
 from headrace.app.application import Headrace
 from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware
+from headrace.app.observers import Observer
 from headrace.app.task import Isolation, Options, Task
 
-__all__ = ["Context", "Headrace", "Isolation", "Middleware", "Options", "SyncContext", "Task"]
+__all__ = [
+    "Context",
+    "Headrace",
+    "Isolation",
+    "Middleware",
+    "Observer",
+    "Options",
+    "SyncContext",
+    "Task",
+]

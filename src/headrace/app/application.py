@@ -15,12 +15,13 @@ from headrace.app.bridge import Bridge
 from headrace.app.connections import Connections
 from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware, around_submit
+from headrace.app.observers import Observer, observe
 from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
 from headrace.clock import Clock
-from headrace.connect import connect
+from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
-from headrace.manager import Batch, BatchProgress, JobManager
+from headrace.manager import Batch, BatchProgress, JobManager, Overview
 from headrace.model import Job, State
 from headrace.policy import Policies, Policy
 from headrace.schedules import Schedule, When
@@ -64,6 +65,7 @@ class Headrace:
         policies: Policies | Policy | None = None,
         tenant: str | None = None,
         middleware: Iterable[Middleware] = (),
+        observers: Iterable[Observer] = (),
         clock: Clock | None = None,
         keys: KeyRing | None = None,
         webhook_secrets: Sequence[str] = (),
@@ -83,6 +85,7 @@ class Headrace:
         self.webhook_secrets = tuple(webhook_secrets)
         self.webhook_networks = tuple(webhook_networks)
         self.middleware: tuple[Middleware, ...] = tuple(middleware)
+        self.observers: tuple[Observer, ...] = tuple(observers)
         self._migrate = migrate
         self._tasks: dict[str, Task[..., Any]] = {}
         self._connections = Connections(self.connect)
@@ -160,13 +163,14 @@ class Headrace:
 
     async def connect(self, store: JobStore | None = None) -> JobManager:
         """A manager of one's own on this application's store; the caller closes it."""
+        if store is None:
+            store = observe(await open_store(self.url, migrate=self._migrate), self.observers)
         return await connect(
-            self.url if store is None else store,
+            store,
             policies=self.policies,
             clock=self.clock,
             tenant=self.tenant,
             keys=self.keys,
-            migrate=self._migrate,
         )
 
     @contextmanager
@@ -211,6 +215,10 @@ class Headrace:
             return (await manager.submit_many(specs)).jobs
 
         return await around_submit(self.middleware, store)(list(specs))
+
+    async def overview(self) -> Overview:
+        """The depth of every queue, and the age of what waits longest in it."""
+        return await (await self.manager()).overview()
 
     async def submit_batch(
         self, specs: Iterable[JobSpec], callback: Task[..., Any] | JobSpec | None = None

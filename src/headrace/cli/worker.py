@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from headrace.cli.exits import Exit
+from headrace.cli.exits import Ended, Exit
 from headrace.cli.session import current_settings, key_ring
 from headrace.cli.settings import DEFAULT_URL, command
 from headrace.cli.values import SECONDS
+
+if TYPE_CHECKING:
+    from headrace.app import Headrace
 
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -55,6 +59,12 @@ _LEVELS = ("debug", "info", "warning", "error")
 @click.option(
     "--no-maintenance", is_flag=True, help="Leave leases, schedules and retention to others."
 )
+@click.option(
+    "--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port."
+)
+@click.option(
+    "--metrics-host", default="127.0.0.1", show_default=True, help="Address to serve them on."
+)
 @click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 def worker(
@@ -69,6 +79,8 @@ def worker(
     children: int,
     child_memory_mb: int | None,
     no_maintenance: bool,
+    metrics_port: int | None,
+    metrics_host: str,
     log_level: str,
     log_json: bool,
 ) -> Exit:
@@ -91,6 +103,10 @@ def worker(
     if settings.tenant is not None:
         app.tenant = settings.tenant
     app.keys = key_ring(settings) or app.keys
+    if metrics_port is not None:
+        if processes > 1:
+            raise click.UsageError("--metrics-port is for one process: give each its own port")
+        _serve_metrics(app, metrics_host, metrics_port)
     if processes > 1:
         return Exit(min(1, Supervisor(_single(click.get_current_context()), processes).run()))
     return Exit(
@@ -108,6 +124,26 @@ def worker(
             ),
         )
     )
+
+
+def _serve_metrics(app: Headrace, host: str, port: int) -> None:
+    try:
+        from prometheus_client import start_http_server
+
+        from headrace.telemetry.metrics import Metrics
+    except ModuleNotFoundError as error:
+        raise Ended(
+            Exit.USAGE, "MISSING_EXTRA", "metrics need an extra: pip install 'headrace[prometheus]'"
+        ) from error
+    metrics = Metrics()
+    app.observers = (*app.observers, metrics)
+    metrics.watch(app)
+    try:
+        start_http_server(port, addr=host)
+    except OSError as error:
+        raise Ended(
+            Exit.USAGE, "PORT_TAKEN", f"metrics cannot be served on {host}:{port}: {error.strerror}"
+        ) from error
 
 
 def _single(ctx: click.Context) -> list[str]:

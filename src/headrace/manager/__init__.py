@@ -6,6 +6,7 @@ from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Reason, Why
 from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager, Maintained
+from headrace.manager.overview import Overview
 from headrace.manager.queries import Page, Stats
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Unfired
@@ -35,6 +36,7 @@ __all__ = [
     "Maintained",
     "Order",
     "Outcome",
+    "Overview",
     "Page",
     "Reason",
     "Reencrypted",

@@ -23,6 +23,7 @@ from headrace.manager import (
     explanation,
     leases,
     occasions,
+    overview,
     queries,
     recovery,
     retention,
@@ -572,6 +573,10 @@ class JobManager:
             queues=validation.check_names(queues, "queue"),
             tags=validation.check_tags(tags),
         )
+
+    async def overview(self) -> overview.Overview:
+        """The depth of every queue, and the age of what waits longest in it."""
+        return await overview.overview(self._context)
 
     async def explain(self, job_id: str) -> explanation.Explanation:
         """Why the job is not running, or that it is."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
@@ -55,6 +56,7 @@ class Attempt:
         "_execute",
         "_has_begun",
         "_runner",
+        "_started",
         "_stopping",
         "context",
         "job",
@@ -71,6 +73,7 @@ class Attempt:
         self._execute = execute
         self._runner: asyncio.Task[None] | None = None
         self._has_begun = False
+        self._started: float | None = None
         deadline = None
         if job.timeout_seconds is not None:
             deadline = manager.clock.now() + timedelta(seconds=job.timeout_seconds)
@@ -112,6 +115,11 @@ class Attempt:
         if deadline is not None and now >= deadline and self.why is None:
             self.stop(Why.TIMEOUT)
 
+    @property
+    def seconds(self) -> float:
+        """How long the handler has run."""
+        return 0.0 if self._started is None else time.monotonic() - self._started
+
     def give_up(self) -> Outcome | None:
         """The outcome of a handler that did not stop when it was told to; it is left behind."""
         return self._stopped()
@@ -124,6 +132,7 @@ class Attempt:
 
     async def _run(self) -> None:
         self._has_begun = True
+        self._started = time.monotonic()
         self._done(self, await self._outcome())
 
     async def _handled(self) -> Any:

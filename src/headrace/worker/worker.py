@@ -167,6 +167,8 @@ class Worker:
         self._close_attempt(attempt, outcome)
 
     def _close_attempt(self, attempt: Attempt, outcome: Outcome | None) -> None:
+        for observer in self.app.observers:
+            observer.attempt_ended(attempt.job, outcome, attempt.seconds)
         self._running.pop(_key(attempt.job), None)
         if outcome is None:
             self._keeper.drop(attempt.job)

@@ -1,0 +1,1 @@
+"""Traces and metrics of an application: optional, each with an extra of its own."""
