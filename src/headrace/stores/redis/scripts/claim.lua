@@ -26,7 +26,7 @@ while priority <= PRIORITY_LAST and #taken < limit do
       open_queue(priority, queue)
     end
   else
-    list = walk_along(queues_key(priority, tenant))
+    list = walk_along(queues_key(priority, tenant), 0, PAGE)
   end
   take(limit, priority, list)
   if stopped_at then

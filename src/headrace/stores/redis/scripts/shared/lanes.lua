@@ -2,13 +2,14 @@
 --
 -- keys     lanes
 
-local known_lanes = {}
+local known_lanes, known_texts = {}, {}
 
 -- { tenant, queue, type, priority, limit key }; the last is not there where there is none.
 local function lane_names(lane)
   local names = known_lanes[lane]
   if not names then
-    names = cjson.decode(redis.call('HGET', K.lanes, lane))
+    known_texts[lane] = redis.call('HGET', K.lanes, lane)
+    names = cjson.decode(known_texts[lane])
     known_lanes[lane] = names
   end
   return names
@@ -16,9 +17,17 @@ end
 
 -- As lanes.py reads them, flat: number, names as JSON.
 local function named_lanes(numbers)
-  local named = {}
-  for index, names in ipairs(fetch('HMGET', K.lanes, numbers)) do
-    named[index * 2 - 1], named[index * 2] = numbers[index], names
+  local named, unknown = {}, {}
+  for _, lane in ipairs(numbers) do
+    if not known_texts[lane] then
+      unknown[#unknown + 1] = lane
+    end
+  end
+  for index, text in ipairs(fetch('HMGET', K.lanes, unknown)) do
+    known_texts[unknown[index]] = text
+  end
+  for index, lane in ipairs(numbers) do
+    named[index * 2 - 1], named[index * 2] = lane, known_texts[lane]
   end
   return named
 end

@@ -3,6 +3,7 @@
 -- keys     root
 
 local touched_lines, touched_tags = {}, {}
+local firsts = {} -- who is first in a line, with the score, where a script has looked already
 
 local function first_of(line)
   return redis.call('ZRANGE', line_key(line), 0, 0, 'WITHSCORES')
@@ -12,7 +13,7 @@ end
 local function touch(row)
   local line = row.line
   if not touched_lines[line] then
-    touched_lines[line] = { row.lane, first_of(line) }
+    touched_lines[line] = { row.lane, firsts[line] or first_of(line) }
   end
   if row.tags ~= '' then
     for tag in each_tag(row.tags) do

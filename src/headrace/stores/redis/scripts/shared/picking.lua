@@ -5,21 +5,22 @@
 local taken, lines_taken = {}, {}
 local stopped_at = false -- { score, handle } where the lookups of one call were used up
 
-local function push_if_due(walk)
-  if walk then
-    push(walk)
-  end
-end
-
 -- Have the line's jobs taken, from the position on.
 local function open(line, after)
-  push_if_due(walk_of(line, after))
+  local walk = walk_of(line, after)
+  if walk then
+    push(walk)
+    if #tags == 0 then
+      firsts[line] = { walk.page[1], walk.page[2] }
+    end
+  end
 end
 
 -- Have the jobs of the queue taken, line by line.
 local function open_queue(priority, queue)
-  if not is_passed_over(queue, tenant) then
-    push_if_due(walk_along(lines_key(priority, tenant, queue)))
+  local walk = not is_passed_over(queue, tenant) and walk_along(lines_key(priority, tenant, queue), 0, PAGE)
+  if walk then
+    push(walk)
   end
 end
 
@@ -37,12 +38,19 @@ local function add(handle, line)
   lines_taken[#taken] = line
 end
 
--- The usual case, one line left: what it has that is due, without looking at each job.
+-- The usual case, one line left: the rest of the page, then what else is due, without looking at each.
 local function take_run(walk, wanted)
-  local start = walk.start + (walk.at - 3) / 2 -- the rank of walk.member
-  local run = redis.call('ZRANGEBYSCORE', walk.key, '-inf', now, 'LIMIT', start, wanted - #taken)
-  for _, handle in ipairs(run) do
-    add(handle, walk.line)
+  repeat
+    add(walk.member, walk.line)
+    if #taken == wanted then
+      return
+    end
+  until walk.at > #walk.page or not advance(walk)
+  if walk.at > #walk.page and not walk.done then
+    local run = redis.call('ZRANGEBYSCORE', walk.key, '-inf', now, 'LIMIT', walk.rank, wanted - #taken)
+    for _, handle in ipairs(run) do
+      add(handle, walk.line)
+    end
   end
 end
 

@@ -5,6 +5,7 @@
 -- A walk stands at a member that is due at `score`. With several tags the walk along a line goes through
 -- the jobs of the rarest, and each of them has yet to be looked up in the others.
 
+local PAGE = 16 -- members to read at first, where more than that may be wanted
 local PROBES_MAX = 10000 -- lookups of one call: past that it stops, and the next goes on from there
 
 local probes = 0
@@ -26,9 +27,10 @@ local function advance(walk)
   return score and walk.score <= now
 end
 
--- A walk at the first member that is due; nil when there is none.
-local function walk_along(key, rank)
-  local walk = { key = key, rank = rank or 0, page = {}, at = 1, size = math.min(limit, 16) }
+-- A walk at the first member that is due, from the rank on; nil when there is none. `size`: how many
+-- members to read at first.
+local function walk_along(key, rank, size)
+  local walk = { key = key, rank = rank, page = {}, at = 1, size = size }
   return advance(walk) and walk or nil
 end
 
@@ -71,7 +73,7 @@ local function walk_of(line, after)
     return nil
   end
   local key = table.remove(keys, 1)
-  local walk = walk_along(key, after and rank_after(key, after))
+  local walk = walk_along(key, after and rank_after(key, after) or 0, math.min(limit, PAGE))
   if walk then
     walk.line, walk.others = line, keys
   end
