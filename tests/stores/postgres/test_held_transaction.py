@@ -12,11 +12,12 @@ from msgspec.structs import replace
 
 from headrace import lifecycle
 from headrace.model import Job
-from headrace.stores.base import Commit
+from headrace.stores.base import GATE, Commit, Record, Share
 from headrace.stores.postgres import PostgresStore, marks
+from headrace.stores.postgres.lanes import LaneKey
 from tests.stores.postgres import backlog, held
 from tests.stores.postgres.jobs import complete, draft, insert, request
-from tests.stores.postgres.server import without_schema
+from tests.stores.postgres.server import with_options, without_schema
 
 LATER = datetime(2090, 1, 1, tzinfo=UTC)
 """Ahead of the server's clock, so that jobs due then did not come early."""
@@ -88,6 +89,68 @@ async def test_early_jobs_are_found_in_bounded_time_even_when_they_are_what_is_i
         change = lifecycle.apply(held_job, lifecycle.Release(token=held_job.token), _at(5001))
         assert all((await store.commit(Commit(changes=[change]))).applied)
         assert back.id in await _claim_until(store, back.id)
+
+
+async def test_lanes_between_those_with_marks_are_found(
+    store: PostgresStore, postgres_url: str
+) -> None:
+    """New jobs in lanes of which no claim knows anything, on either side of the one with a mark."""
+    lanes = [("first", None), ("default", None), ("last", None), ("last", "k")]
+    await store._lanes.of([replace(_due(0), queue=queue, limit_key=key) for queue, key in lanes])
+    async with held.snapshot(without_schema(postgres_url), _schema(store)):
+        await _bloated(store)
+        wish = request(9, now=_at(5002))
+        for queue, key in lanes:
+            (new,) = await insert(
+                store, replace(_due(4999), queue=queue, limit_key=key, priority=1)
+            )
+            assert [job.id for job in await store.claim(replace(wish, limit=1))] == [new.id]
+            assert store._claimer._marks[()].start(wish.now)  # still in use
+
+
+@pytest.mark.parametrize("tags", [(), ("x",)])
+async def test_claims_by_shares_go_around_what_has_passed(
+    postgres_url: str, tags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lane is read from its mark on, and the gate from its last version on."""
+    monkeypatch.setattr(marks, "FULL_PROBE_SECONDS", 1000.0)
+    store = await PostgresStore.open(with_options(postgres_url, pool_size="1"))
+    jobs = await insert(store, *(replace(_due(seconds), tags=tags) for seconds in range(2500)))
+    assert await store.put_record(Record(kind=GATE, name="default"))
+    wish = request(100, now=_at(5000), tags=tags)
+    taken: list[str] = []
+
+    async def claim() -> None:
+        (head,) = await store.heads(wish)
+        (gate,) = await store.records(GATE)
+        lane = {name: getattr(head, name) for name in LaneKey._fields}
+        rows = await store.claim_shares(wish, [Share(**lane, jobs=100)], [gate])
+        await complete(store, rows or (), _at(5000))
+        taken.extend(job.id for job in rows or ())
+
+    async with held.snapshot(without_schema(postgres_url), _schema(store)):
+        for _ in range(20):
+            await claim()
+        walked = ("ready_tags_pkey" if tags else "jobs_ready", "record_versions_pkey")
+        before = await _entries_read(store)
+        await claim()
+        after = await _entries_read(store)
+    assert taken == [job.id for job in jobs[:2100]]
+    lane_entries, gate_entries = (after[index] - before[index] for index in walked)
+    assert 200 <= lane_entries <= 600  # 100 for the heads, as many for the claim, and their tags
+    assert 1 <= gate_entries <= 5
+    await store.close()
+
+
+async def _entries_read(store: PostgresStore) -> dict[str, int]:
+    """By index, all that has been read since the beginning, by whatever connection."""
+    async with store._pool.connection() as connection:
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        rows = await connection.fetch(
+            "SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes WHERE schemaname = $1",
+            _schema(store),
+        )
+    return {name: read for name, read in rows}  # noqa: C416 - rows are the driver's own type
 
 
 async def _claim_until(store: PostgresStore, job_id: str) -> list[str]:

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from headrace.clock import StoreClock
 from headrace.manager import Completed, JobManager
-from headrace.model import State
+from headrace.model import State, new_id
 from headrace.spec import JobSpec
-from headrace.stores.base import EventQuery, Query
+from headrace.stores.base import EventQuery, Head, Query, Record, Rewrite, Share
 from headrace.stores.postgres import PostgresStore
 from tests.stores.postgres import backlog
+from tests.stores.postgres.jobs import draft, request
 from tests.stores.postgres.server import Schemas, with_options
 
 JOBS = 50_000
@@ -31,6 +33,9 @@ LOUD = (
     "SET auto_explain.log_format = 'json'",
     "SET auto_explain.log_level = 'notice'",
 )
+KIND = "not a gate"
+"""A gate would make the manager claim by shares, too."""
+LANE = ("tenant", "queue", "type", "priority", "limit_key")
 BIG = frozenset({"jobs", "bodies", "events", "ready_tags", "job_tags"})
 
 
@@ -93,6 +98,11 @@ def most_rows(nodes: list[dict[str, Any]]) -> float:
     )
 
 
+def most_loops(nodes: list[dict[str, Any]]) -> float:
+    """How often the busiest step of any plan was begun."""
+    return max(float(node["Actual Loops"]) for node in nodes)
+
+
 @pytest.fixture(scope="module", params=["as it is", "analysed"])
 def filled(request: pytest.FixtureRequest, postgres_schemas: Schemas) -> Iterator[str]:
     """Autovacuum may or may not have come by: plans must not depend on it."""
@@ -141,6 +151,36 @@ async def test_two_tags_are_led_by_the_rarer(plans: Plans) -> None:
     assert most_rows(nodes) <= 1100  # how common a tag is, is counted up to a thousand
 
 
+@pytest.mark.parametrize("tags", [[], [backlog.RARE]])
+async def test_lanes_without_waiting_jobs_cost_no_probe(postgres_url: str, tags: list[str]) -> None:
+    plans = await Plans.on(postgres_url)
+    await plans.store._lanes.of([draft(limit_key=f"k{number}") for number in range(1000)])
+    await backlog.fill(plans.store, 1000, rare_every=2, analyze=False)
+    await backlog.fill(plans.store, 1000, queue="other", rare_every=2, analyze=False)
+    nodes = await plans.of(lambda: plans.manager.claim("w", tags=tags, limit=5))
+    assert most_loops(nodes) <= 40
+    assert most_rows(nodes) <= 60
+    wish = request(5, now=await plans.store.now(), tags=tags)
+    nodes = await plans.of(lambda: plans.store.heads(wish))
+    assert most_loops(nodes) <= 40
+    assert most_rows(nodes) <= 60
+    await plans.manager.close()
+
+
+async def test_shares_probe(plans: Plans) -> None:
+    wish = request(10, now=await plans.store.now())
+    heads = {head.queue: head for head in await plans.store.heads(wish)}
+    nodes = await plans.of(lambda: plans.store.heads(wish))
+    assert "jobs_ready" in indexes(nodes)
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 60
+    gate = Record(kind=KIND, name=new_id())
+    nodes = await plans.of(lambda: plans.store.claim_shares(wish, _shares(heads.values()), [gate]))
+    assert "jobs_ready" in indexes(nodes)
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 60
+
+
 async def test_a_commit_goes_by_keys(plans: Plans) -> None:
     jobs = await plans.manager.claim("w", limit=50)
     done = [Completed(job_id=job.id, token=job.token, known=job) for job in jobs]
@@ -168,7 +208,11 @@ async def test_jobs_of_a_worker_and_lapsed_leases_come_from_the_leased(plans: Pl
     await plans.manager.claim("the one", limit=10)
     now = await plans.store.now()
     query = Query(assignee="the one", states=(State.RUNNING, State.CANCELLING))
-    for call in (lambda: plans.store.find(query), lambda: plans.store.lapsed(now, 100)):
+    for call in (
+        lambda: plans.store.find(query),
+        lambda: plans.store.lapsed(now, 100),
+        lambda: plans.store.held(now, ["default", "other"]),
+    ):
         nodes = await plans.of(call)
         assert "jobs_leased" in indexes(nodes)
         assert not walked(nodes)
@@ -185,8 +229,12 @@ async def test_events_are_read_on_from_the_cursor(plans: Plans) -> None:
     cursor = await plans.manager.tail()
     await plans.manager.release(jobs[0].id, jobs[0].token)
     nodes = await plans.of(lambda: plans.store.events(EventQuery(after=cursor)))
-    assert indexes(nodes) == {"events_pkey"}
+    assert indexes(nodes) == {"events_pkey", "lanes_identity"}  # the latter only for a tenant
     assert most_rows(nodes) <= 5
+    nodes = await plans.of(lambda: plans.store.events(EventQuery(tenant="default", limit=50)))
+    assert "events_pkey" in indexes(nodes)
+    assert most_loops(nodes) == 1  # the tenant's lanes are looked up once, not event by event
+    assert most_rows(nodes) <= 50
     nodes = await plans.of(lambda: plans.store.events(EventQuery(job_id=jobs[0].id)))
     assert most_rows(nodes) <= 10
 
@@ -224,6 +272,7 @@ async def _everything(plans: Plans, *, limit: int) -> None:
     assert len(jobs) == limit
     await manager.heartbeat([job.lease for job in jobs if job.lease is not None])
     await manager.progress(jobs[0].id, jobs[0].token or "", 0.5)
+    await _by_shares(plans, limit=limit)
     await manager.settle([Completed(job_id=job.id, token=job.token) for job in jobs])
     for job in await manager.claim("w", types=["y"], limit=limit):
         await manager.fail(job.id, job.token, "no", retry_after=0.0)
@@ -235,3 +284,23 @@ async def _everything(plans: Plans, *, limit: int) -> None:
     await manager.events(after=await manager.tail())
     await manager.delete([job.id for job in first.jobs])
     assert cancelled.jobs
+
+
+async def _by_shares(plans: Plans, *, limit: int) -> None:
+    """A claim behind a gate, and what goes with it."""
+    manager, store = plans.manager, plans.store
+    await manager.submit_many([JobSpec(type="s", queue="s", limit_key=f"k{n}") for n in range(3)])
+    wish = request(limit, now=await store.now() + timedelta(seconds=1))
+    gates = await store.records(KIND, ["s"]) or [Record(kind=KIND, name="s")]
+    await store.held(wish.now, ["s"])
+    heads = [head for head in await store.heads(wish) if head.queue == "s"]
+    jobs = await store.claim_shares(wish, _shares(heads), gates)
+    assert jobs
+    await manager.release(jobs[0].id, jobs[0].token)
+    freed = await manager.get(jobs[0].id)
+    rewrite = Rewrite(job_id=freed.id, version=freed.version, payload_json=b"1", log_json=b"[]")
+    assert await store.rewrite([rewrite]) == [True]
+
+
+def _shares(heads: Iterable[Head]) -> list[Share]:
+    return [Share(**{name: getattr(head, name) for name in LANE}, jobs=3) for head in heads]

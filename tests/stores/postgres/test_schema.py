@@ -16,9 +16,10 @@ from headrace.errors import (
     StoreError,
     StoreUnavailable,
 )
+from headrace.stores.base import Fence, Note
 from headrace.stores.postgres import LATEST_SCHEMA_VERSION, PostgresStore, schema
 from headrace.stores.postgres.sql import Sql
-from tests.stores.postgres.jobs import draft, insert, request
+from tests.stores.postgres.jobs import NOW, draft, insert, request
 from tests.stores.postgres.server import Schemas, with_options
 
 NAME = 'odd "name" é'
@@ -91,6 +92,39 @@ async def test_an_upgraded_schema_equals_a_new_one(
         functions, new._sql.quoted_schema
     )
     await new.close()
+
+
+_JOB_OF_VERSION_3 = """
+INSERT INTO {schema}.lanes (tenant, queue, type, priority) VALUES ('default', 'default', 'send', 2);
+INSERT INTO {schema}.bodies (seq, created_at, lane, depth, id, tags, payload)
+VALUES (nextval('{schema}.job_seqs'), $$2026-01-01Z$$, 1, 0, 'old', '{{a}}', '1');
+INSERT INTO {schema}.job_tags (tag, seq) VALUES ('a', 1);
+INSERT INTO {schema}.ready_tags (tag, lane, early, run_at, seq) VALUES ('a', 1, TRUE, $$2026-01-01Z$$, 1);
+INSERT INTO {schema}.jobs (
+    seq, run_at, updated_at, lane, version, attempt, failures, losses, early, state, checkpoint
+) VALUES (1, $$2026-01-01Z$$, $$2026-01-01Z$$, 1, 1, 0, 0, 0, TRUE, 'pending', '2');
+"""
+
+
+async def test_jobs_from_before_limit_keys_go_on_in_their_lane(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    sql = Sql(NAME)
+    await schema.upgrade(connection, sql, "here", to_version=3)
+    await connection.execute(_JOB_OF_VERSION_3.format(schema=sql.quoted_schema))
+    store = await PostgresStore.open(url, migrate=True)
+    new = await insert(store, draft(tags=("a",)), draft(limit_key="k"))
+    lanes = await connection.fetch(
+        f"SELECT lane, count(*) FROM {sql.quoted_schema}.jobs GROUP BY lane ORDER BY lane"
+    )
+    assert [tuple(row) for row in lanes] == [(1, 2), (2, 1)]
+    taken = await store.claim(request(9))
+    assert [job.id for job in taken] == ["old", *(job.id for job in new)]
+    old = taken[0]
+    assert (old.limit_key, old.log_json, old.checkpoint_json) == (None, None, b"2")
+    assert await store.annotate(Fence(old.id, old.token or ""), Note(log_json=b"[1]"), NOW)
+    assert (await store.get(["old"]))["old"].log_json == b"[1]"
+    await store.close()
 
 
 async def test_a_failed_step_changes_nothing(url: str, connection: asyncpg.Connection) -> None:

@@ -109,7 +109,7 @@ async def test_jobs_share_the_fate_of_the_transaction(
     inside = within(manager, caller)
     submitted = await inside.submit_many(
         [
-            JobSpec(type="first", id="a", payload={"n": 1}, key="k", tags=["t"]),
+            JobSpec(type="first", id="a", payload={"n": 1}, key="k", tags=["t"], limit_key="c1"),
             JobSpec(type="then", id="b", after=["a"], delay_seconds=0.5),
         ]
     )
@@ -122,6 +122,7 @@ async def test_jobs_share_the_fate_of_the_transaction(
     if commit:
         assert await manager.get("a") == submitted.jobs[0]
         (claimed,) = await manager.claim("w", tags=["t"])
+        assert claimed.limit_key == "c1"
         await manager.complete(claimed.id, claimed.token)
         assert (await manager.get("b")).state is State.PENDING
         assert [event.kind for event in await manager.events(job_id="a")] == [
