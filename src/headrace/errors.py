@@ -315,6 +315,15 @@ class Contention(StoreError):
     code = "CONTENTION"
 
 
+class SubmissionTimeout(StoreError):
+    """The store did not acknowledge in time; whether the jobs were stored is not known.
+
+    Submit again under the same idempotency key to find out without storing twice.
+    """
+
+    code = "SUBMISSION_TIMEOUT"
+
+
 # --- what a handler raises to say how it failed --------------------------------------------------
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from headrace import Headrace, Job, JobSpec, Middleware, State
 from headrace.app.middleware import Submit
-from headrace.errors import InvalidInput, JobFailed, NotEnded
+from headrace.errors import InvalidInput, JobFailed, NotEnded, SubmissionTimeout
 from headrace.worker import Settings, Worker
 
 
@@ -150,3 +150,15 @@ async def test_hooks_and_a_batch() -> None:
         assert (await app.batch(batch.id)).done
         assert (await app.get(good)).state is State.COMPLETED
         assert (await app.get(bad)).state is State.DEAD
+
+
+async def test_a_submission_that_is_not_acknowledged_in_time_says_that_it_may_be_stored() -> None:
+    class Slow(Middleware):
+        async def submit(self, specs: Sequence[JobSpec], call_next: Submit) -> tuple[Job, ...]:
+            jobs = await call_next(specs)
+            await asyncio.sleep(30)
+            return jobs
+
+    async with make_app("memory:", middleware=[Slow()], submission_timeout=0.05) as app:
+        with pytest.raises(SubmissionTimeout, match="not known"):
+            await app.submit("add", 1)

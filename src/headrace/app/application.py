@@ -22,6 +22,7 @@ from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
 from headrace.manager import Batch, BatchProgress, JobManager, Overview
+from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, acknowledged
 from headrace.model import Job, State
 from headrace.policy import Policies, Policy
 from headrace.schedules import Schedule, When
@@ -70,12 +71,14 @@ class Headrace:
         keys: KeyRing | None = None,
         webhook_secrets: Sequence[str] = (),
         webhook_networks: Sequence[str] = (),
+        submission_timeout: float = SUBMISSION_TIMEOUT_SECONDS,
         migrate: bool = False,
     ) -> None:
         """Connects to nothing yet.
 
         `keys` encrypts what jobs hold. `webhook_secrets` sign what callback urls are told;
-        `webhook_networks` are private networks that may be told all the same.
+        `webhook_networks` are private networks that may be told all the same. A submission that the
+        store does not acknowledge within `submission_timeout` seconds raises SubmissionTimeout.
         """
         self.url = url
         self.policies = Policies(default=policies) if isinstance(policies, Policy) else policies
@@ -85,6 +88,7 @@ class Headrace:
         self.webhook_secrets = tuple(webhook_secrets)
         self.webhook_networks = tuple(webhook_networks)
         self.middleware: tuple[Middleware, ...] = tuple(middleware)
+        self.submission_timeout = validation.check_seconds(submission_timeout, "submission_timeout")
         self.observers: tuple[Observer, ...] = tuple(observers)
         self._migrate = migrate
         self._tasks: dict[str, Task[..., Any]] = {}
@@ -214,7 +218,8 @@ class Headrace:
         async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
             return (await manager.submit_many(specs)).jobs
 
-        return await around_submit(self.middleware, store)(list(specs))
+        async with acknowledged(self.submission_timeout):
+            return await around_submit(self.middleware, store)(list(specs))
 
     async def overview(self) -> Overview:
         """The depth of every queue, and the age of what waits longest in it."""

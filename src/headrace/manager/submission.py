@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 import msgspec
@@ -16,6 +18,7 @@ from headrace.errors import (
     InvalidBatch,
     InvalidInput,
     StoreError,
+    SubmissionTimeout,
 )
 from headrace.manager import admission
 from headrace.manager.changes import CONFLICTS_MAX, ripple_or_leave
@@ -29,6 +32,9 @@ from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, Key
 BATCH_JOBS_MAX = 100_000
 
 
+SUBMISSION_TIMEOUT_SECONDS = 30.0
+
+
 class Submitted(msgspec.Struct, frozen=True):
     """One job per submitted description, in order: new, or the one that was there already."""
 
@@ -40,6 +46,19 @@ class Submitted(msgspec.Struct, frozen=True):
         """The only job, for calls that submit one."""
         (only,) = self.jobs
         return only
+
+
+@contextlib.asynccontextmanager
+async def acknowledged(seconds: float) -> AsyncIterator[None]:
+    """Wait for the store's word no longer than this. Raises SubmissionTimeout."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise SubmissionTimeout(
+            f"no acknowledgment within {seconds:g} seconds; whether the jobs were stored is not known: "
+            "submit again with the same idempotency key"
+        ) from error
 
 
 async def submit(

@@ -8,7 +8,7 @@ await queue.complete(job.id, job.token, {"sent": True})
 
 from headrace.contracts.job_model.configuration import BackoffStrategy, RetryConfig, TimeoutConfig
 from headrace.contracts.job_model.job import Failure, FailureCategory, Job, JobState
-from headrace.contracts.job_model.queue import Queue, SubmissionTimeout
+from headrace.contracts.job_model.queue import Queue
 from headrace.contracts.job_model.request import Dependency, DependencyType, JobRequest
 from headrace.errors import (
     DependencyCycle,
@@ -26,6 +26,7 @@ from headrace.errors import (
     PayloadTooLarge,
     PermanentError,
     StaleToken,
+    SubmissionTimeout,
     TemporaryError,
 )
 from headrace.model import Priority

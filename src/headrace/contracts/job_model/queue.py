@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import random
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Self
 
@@ -32,26 +30,14 @@ from headrace.errors import (
     HeadraceError,
     JobNotFound,
     JobTerminal,
-    StoreError,
     TemporaryError,
 )
 from headrace.manager import Failed, JobManager
-from headrace.manager.submission import Submitted
+from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, Submitted, acknowledged
 from headrace.model import Category, Lease, Priority, State
 from headrace.policy import CancelMode, Policy
 from headrace.retry import Custom
 from headrace.stores.base import FIND_LIMIT_MAX
-
-SUBMISSION_TIMEOUT_SECONDS = 30.0
-
-
-class SubmissionTimeout(StoreError):
-    """The store did not acknowledge in time; whether the jobs were stored is not known.
-
-    Submit again under the same idempotency key to find out without storing twice.
-    """
-
-    code = "SUBMISSION_TIMEOUT"
 
 
 class Queue:
@@ -151,7 +137,7 @@ class Queue:
         """Store all or none; their ids, in order. Jobs may depend on each other by position."""
         batch = listed(jobs, "jobs")
         specs = specs_of(batch)
-        async with self._acknowledged():
+        async with acknowledged(self.submission_timeout):
             submitted = await self.manager.submit_many(specs)
         return self._submitted(batch, submitted)
 
@@ -172,20 +158,9 @@ class Queue:
                     join, dependencies=[*listed(join.dependencies, "dependencies"), *needs]
                 )
             )
-        async with self._acknowledged():
+        async with acknowledged(self.submission_timeout):
             submitted = await self.manager.spawn(id_text(job_id), _text(token), specs_of(batch))
         return self._submitted(batch, submitted)
-
-    @contextlib.asynccontextmanager
-    async def _acknowledged(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self.submission_timeout):
-                yield
-        except TimeoutError as error:
-            raise SubmissionTimeout(
-                f"no acknowledgment within {self.submission_timeout} seconds; whether the jobs were "
-                "stored is not known: submit again with the same idempotency key"
-            ) from error
 
     def _submitted(self, requests: Sequence[JobRequest], submitted: Submitted) -> tuple[str, ...]:
         for request, job, created in zip(requests, submitted.jobs, submitted.created, strict=True):

@@ -18,8 +18,8 @@ from headrace.contracts.job_model import (
     SubmissionTimeout,
     TimeoutConfig,
 )
-from headrace.contracts.job_model.queue import SUBMISSION_TIMEOUT_SECONDS
 from headrace.manager import JobManager
+from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS
 from headrace.stores.base import JobStore
 from headrace.testing.conformance.job_model.suite import (
     claimed,
