@@ -328,7 +328,7 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     rule = _pick(job, command, verb, now, fenced=token is not None)
     fields = _effects(job, command, rule, now)
     after = replace(job, **fields)
-    return Change(job, after, history.event_of(job, after, _kind(verb, rule.target), now))
+    return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), now))
 
 
 def _pick(job: Job, command: Command, verb: Verb, now: datetime, *, fenced: bool) -> Rule:
@@ -483,7 +483,7 @@ def _retry_at(failures: int, command: Fail, now: datetime) -> datetime:
     return now + timedelta(seconds=command.backoff.delay(failures, command.draw))
 
 
-def _kind(verb: Verb, target: State) -> EventKind:
+def kind_of(verb: Verb, target: State) -> EventKind:
     if target is State.RETRYING and verb is Verb.SNOOZE:
         return EventKind.SNOOZED
     if target is State.RETRYING and verb is Verb.RELEASE:
