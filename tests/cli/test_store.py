@@ -5,6 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 import headrace
 from headrace.stores.sqlite import LATEST_SCHEMA_VERSION, schema
 from tests.cli.shell import Shell
@@ -60,6 +62,15 @@ def test_migrate_upgrades_an_older_file_that_others_refuse(shell: Shell, tmp_pat
 def test_migrate_has_nothing_to_do_for_memory(shell: Shell) -> None:
     assert shell.bare("migrate", "--url", "memory:").out == "memory: has no schema: nothing to do\n"
     assert shell.bare("migrate", "--url", "memory:", "--json").json["to_version"] is None
+
+
+def test_migrate_does_not_show_a_password(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def connect(url: str, **_: object) -> headrace.JobManager:
+        return await headrace.connect("memory:")
+
+    monkeypatch.setattr("headrace.cli.store.connect", connect)
+    answer = shell.bare("migrate", "--url", "postgresql://me:secret@db/jobs?password=secret")
+    assert answer.out == "postgresql://db/jobs has no schema: nothing to do\n"
 
 
 def test_version(shell: Shell) -> None:

@@ -27,6 +27,7 @@ from headrace.cli.single import explain, show
 from headrace.cli.stats import stats
 from headrace.cli.store import migrate, version
 from headrace.cli.submit import submit
+from headrace.cli.top import top
 from headrace.cli.worker import worker
 from headrace.errors import HeadraceError
 
@@ -73,6 +74,7 @@ for _command in (
     show,
     list_jobs,
     stats,
+    top,
     batch,
     explain,
     events,

@@ -46,6 +46,11 @@ class Output:
             width=None if terminal else _UNBOUNDED,
         )
 
+    @property
+    def width(self) -> int:
+        """How long a line may be."""
+        return self._console.width
+
     def document(self, record: msgspec.Struct) -> None:
         """One JSON document, indented."""
         click.echo(msgspec.json.format(msgspec.json.encode(record), indent=2).decode())

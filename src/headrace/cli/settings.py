@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 import msgspec
@@ -21,6 +22,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     keys: str | None = None
     """The file of a key ring."""
     json: bool = False
+
+    @property
+    def shown_url(self) -> str:
+        """The url for people to see: without user, password and options."""
+        parts = urlsplit(self.url)
+        if not parts.netloc:
+            return self.url
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 class Command(click.Command):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 
 import click
 import msgspec
@@ -15,7 +15,7 @@ from headrace.cli.settings import command
 from headrace.cli.table import Column
 from headrace.manager import Stats
 from headrace.model import CLAIMABLE, DEFAULT_TENANT, State
-from headrace.stores.base import Pause
+from headrace.stores.base import Pause, Tally
 
 _ANY_TENANT = "*"
 _RANKS = {State.CANCELLING: 5, State.ABANDONED: 4, State.CANCELLED: 3, State.BLOCKED: 2}
@@ -55,7 +55,7 @@ async def stats(session: Session, queues: tuple[str, ...], tags: tuple[str, ...]
     """Count the jobs by queue and state."""
     counted = await session.jobs.stats(queues=queues or None, tags=tags)
     pauses = [one for one in await session.jobs.pauses() if not queues or one.queue in queues]
-    rows = _by_queue(counted, pauses)
+    rows = by_queue(counted.tallies, pauses)
     if session.out.as_json:
         session.out.document(
             StatsRecord(
@@ -74,18 +74,21 @@ async def stats(session: Session, queues: tuple[str, ...], tags: tuple[str, ...]
     return Exit.OK
 
 
-def _by_queue(counted: Stats, pauses: Iterable[Pause]) -> list[QueueRecord]:
+def by_queue(tallies: Sequence[Tally], pauses: Sequence[Pause]) -> list[QueueRecord]:
     """Queues with jobs, and paused queues without any: whoever paused them wants to see it."""
-    names = {(tally.tenant, tally.queue) for tally in counted.tallies}
-    busy = {queue for _, queue in names}
-    names |= {
-        (pause.tenant or _ANY_TENANT, pause.queue) for pause in pauses if pause.queue not in busy
-    }
-    return [_queue(counted, pauses, tenant, queue) for tenant, queue in sorted(names)]
+    found: dict[tuple[str, str], list[Tally]] = {}
+    for tally in tallies:
+        found.setdefault((tally.tenant, tally.queue), []).append(tally)
+    busy = {queue for _, queue in found}
+    for pause in pauses:
+        if pause.queue not in busy:
+            found[pause.tenant or _ANY_TENANT, pause.queue] = []
+    return [_queue(tenant, queue, found[tenant, queue], pauses) for tenant, queue in sorted(found)]
 
 
-def _queue(counted: Stats, pauses: Iterable[Pause], tenant: str, queue: str) -> QueueRecord:
-    tallies = [one for one in counted.tallies if (one.tenant, one.queue) == (tenant, queue)]
+def _queue(
+    tenant: str, queue: str, tallies: Sequence[Tally], pauses: Sequence[Pause]
+) -> QueueRecord:
     states = dict.fromkeys(State, 0) | {one.state: one.jobs for one in tallies}
     delayed = sum(one.delayed for one in tallies)
     return QueueRecord(

@@ -67,7 +67,7 @@ async def _migrate(settings: Settings) -> MigratedRecord:
     async with await connect(settings.url, migrate=True) as jobs:
         after = await _version_of(jobs)
     return MigratedRecord(
-        url=settings.url, from_version=None if after is None else before, to_version=after
+        url=settings.shown_url, from_version=None if after is None else before, to_version=after
     )
 
 

@@ -1,0 +1,231 @@
+"""A frame of `headrace top` as lines of text that fit the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from rich.text import Text
+
+from headrace.cli import duration
+from headrace.cli.exits import visible
+from headrace.cli.output import state_style
+from headrace.cli.table import Column, lay_out
+from headrace.cli.top_frame import FailureFrame, Frame, QueueFrame, WorkerFrame
+from headrace.model import DEFAULT_TENANT
+
+T = TypeVar("T")
+
+_NONE = "-"
+_STALE_SECONDS = 15.0
+"""A worker writes its presence down every 5 seconds, if it asks at all."""
+_OVERHEAD = 2
+"""Of a section: an empty line and the head of its table."""
+
+_QUEUE_COLUMNS = (
+    Column(name="queue", cut=True),
+    Column(name="tenant", rank=4, cut=True, usual=DEFAULT_TENANT),
+    Column(name="ready", right=True),
+    Column(name="delayed", right=True, rank=2),
+    Column(name="running", right=True),
+    Column(name="blocked", right=True, rank=3),
+    Column(name="oldest", right=True),
+    Column(name="done/s", right=True),
+    Column(name="failed", right=True),
+    Column(name="note", usual="", rank=1),
+)
+_WORKER_COLUMNS = (
+    Column(name="worker", cut=True),
+    Column(name="jobs", right=True),
+    Column(name="asked"),
+    Column(name="queues", cut=True),
+    Column(name="tenant", rank=2, cut=True, usual=""),
+    Column(name="tags", rank=1, cut=True, usual=""),
+)
+_FAILURE_COLUMNS = (
+    Column(name="failed at"),
+    Column(name="became", rank=1),
+    Column(name="job"),
+    Column(name="type", rank=2, cut=True),
+)
+_WIDE = 110
+"""From here on what a failure says has room beside it; else it stands below."""
+
+
+def lines(frame: Frame, place: str, width: int, height: int | None = None) -> list[Text]:
+    """The whole frame; with a height, as much of each part as fits, and how much is left out."""
+    each = 1 if width >= _WIDE else 2
+    wanted = [len(frame.queues), len(frame.workers), each * len(frame.failures)]
+    head = [_title(frame, place), _rates(frame)]
+    shares: Sequence[int] = wanted
+    if height is not None:
+        shares = share(height - len(head) - _OVERHEAD * len(wanted), wanted)
+    queues = _busiest(frame.queues, shares[0], _load)
+    workers = _busiest(frame.workers, shares[1], lambda one: one.jobs)
+    return [
+        *head,
+        Text(),
+        *_table(
+            "no jobs",
+            _QUEUE_COLUMNS,
+            [_queue_cells(one, frame) for one in queues],
+            len(frame.queues),
+            width,
+        ),
+        Text(),
+        *_table(
+            "no workers in the last minute",
+            _WORKER_COLUMNS,
+            [_worker_cells(one, frame) for one in workers],
+            len(frame.workers),
+            width,
+        ),
+        Text(),
+        *_failures(frame.failures[: shares[2] // each], width),
+    ]
+
+
+def share(room: int, wanted: Sequence[int]) -> list[int]:
+    """Lines for each part: one after the other in turn, until all have enough or none are left."""
+    given = [0 for _ in wanted]
+    while room > 0 and given != list(wanted):
+        for part, most in enumerate(wanted):
+            if room > 0 and given[part] < most:
+                given[part] += 1
+                room -= 1
+    return given
+
+
+def _title(frame: Frame, place: str) -> Text:
+    return _fit(
+        Text.assemble(
+            ("headrace top", "bold"), f"  {visible(place)}  ", (duration.stamp(frame.at), "dim")
+        )
+    )
+
+
+def _rates(frame: Frame) -> Text:
+    rates = frame.rates
+    if rates is None:
+        return Text("rates: not yet", "dim")
+    more = "+" if frame.at_least else ""
+    return _fit(
+        Text.assemble(
+            f"submitted {_number(rates.submitted)}{more}/s  ",
+            f"started {_number(rates.started)}{more}/s  ",
+            (f"completed {_number(rates.completed)}{more}/s  ", "green"),
+            (f"failed {_number(rates.failed)}{more}/s", "red" if rates.failed else ""),
+            (f"  over {duration.brief(frame.seconds)}", "dim"),
+        )
+    )
+
+
+def _table(
+    nothing: str,
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[Text | str]],
+    total: int,
+    width: int,
+) -> list[Text]:
+    """Its head says how many rows were left out, if any."""
+    if total == 0:
+        return [Text(nothing, "dim")]
+    table = [*lay_out(columns, rows, width)]
+    if len(rows) < total:
+        table[0] = Text.assemble(table[0], (f"  and {total - len(rows)} more", "yellow"))
+    return [*map(_fit, table)]
+
+
+def _failures(failures: Sequence[FailureFrame], width: int) -> list[Text]:
+    if not failures:
+        return [Text("no failures", "dim")]
+    said = [_said(one) for one in failures]
+    if width >= _WIDE:
+        columns = (*_FAILURE_COLUMNS, Column(name="why", cut=True))
+        wide = [[*_failure_cells(one), why] for one, why in zip(failures, said, strict=True)]
+        return [*map(_fit, lay_out(columns, wide, width))]
+    head, *rows = lay_out(_FAILURE_COLUMNS, [_failure_cells(one) for one in failures], width)
+    indent = " " * (len(_FAILURE_COLUMNS[0].name) + 2)
+    below = [Text(indent + why) for why in said]
+    return [head, *(_fit(line) for pair in zip(rows, below, strict=True) for line in pair)]
+
+
+def _busiest(rows: Sequence[T], count: int, load: Callable[[T], int]) -> Sequence[T]:
+    """Where not all fit those that matter most, in the order they stand in anyway."""
+    if count >= len(rows):
+        return rows
+    places = sorted(range(len(rows)), key=lambda place: -load(rows[place]))[:count]
+    return [rows[place] for place in sorted(places)]
+
+
+def _load(row: QueueFrame) -> int:
+    return row.running + row.ready + row.failed
+
+
+def _queue_cells(row: QueueFrame, frame: Frame) -> list[Text | str]:
+    more = "+" if frame.at_least else ""
+    done = row.completed_per_second
+    oldest = row.oldest_ready_seconds
+    notes = [word for word, holds in (("paused", row.paused), ("limits", row.limited)) if holds]
+    return [
+        Text(row.queue, "yellow" if row.paused else "bold" if row.running else ""),
+        row.tenant,
+        _count(row.ready),
+        _count(row.delayed),
+        _count(row.running, "cyan"),
+        _count(row.blocked, "yellow"),
+        _NONE if oldest is None else duration.brief(oldest),
+        _NONE if done is None else f"{_number(done)}{more}",
+        Text(f"{row.failed}{more}", "red" if row.failed else "dim"),
+        Text(" ".join(notes), "bold yellow"),
+    ]
+
+
+def _worker_cells(row: WorkerFrame, frame: Frame) -> list[Text | str]:
+    more = "+" if frame.jobs_at_least else ""
+    return [
+        Text(row.worker, "bold" if row.jobs else ""),
+        f"{row.jobs}{more}",
+        _asked(row.seen_at, frame.at, busy=row.jobs > 0),
+        "all" if row.queues is None else ", ".join(row.queues),
+        row.tenant or "",
+        ", ".join(row.tags),
+    ]
+
+
+def _asked(seen_at: datetime | None, now: datetime, *, busy: bool) -> Text:
+    """A worker whose slots are all taken does not ask; an idle one that does not is gone."""
+    if seen_at is None:
+        return Text("over 1m ago", "dim")
+    stale = (now - seen_at).total_seconds() > _STALE_SECONDS and not busy
+    return Text(duration.age(seen_at, now), "yellow" if stale else "")
+
+
+def _failure_cells(row: FailureFrame) -> list[Text | str]:
+    return [
+        Text(f"{row.at.astimezone(UTC):%H:%M:%S}Z", "dim"),
+        Text(row.state.value, state_style(row.state)),
+        Text(row.job_id, "bold"),
+        row.type,
+    ]
+
+
+def _said(row: FailureFrame) -> str:
+    told = [word for word in (row.category and row.category.value, row.message or row.code) if word]
+    return visible(": ".join(told)) or _NONE
+
+
+def _count(jobs: int, style: str = "") -> Text:
+    return Text(str(jobs), style if jobs else "dim")
+
+
+def _number(value: float) -> str:
+    """One decimal below 100: enough to tell slow from none."""
+    return f"{value:.0f}" if value == 0 or value >= 100 else f"{value:.1f}"  # noqa: PLR2004 - as it says
+
+
+def _fit(line: Text) -> Text:
+    line.no_wrap = True
+    line.overflow = "ellipsis"
+    return line
