@@ -23,7 +23,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tags: Sequence[str] = ()
     concurrency: int = 50
     """Handlers that run at once."""
-    batch: int = 100
+    batch: int = 500
     """Jobs taken in one claim, and outcomes written in one step, at most."""
     poll_seconds: float = 1.0
     """An idle worker asks this often, should a hint be missed; jobs that become due are seen then."""

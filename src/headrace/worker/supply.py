@@ -16,7 +16,7 @@ logger = logging.getLogger("headrace.worker")
 
 _LINGER_SECONDS = 0.002
 """After a slot is freed, others follow: one claim for all of them."""
-_AHEAD_SECONDS = 0.02
+_AHEAD_SECONDS = 0.03
 """Jobs are claimed before a slot is free if they will start within this time at the present rate."""
 _RATE_SECONDS = 0.05
 """The present rate is measured over this."""
