@@ -9,36 +9,38 @@ local function first_of(line)
   return redis.call('ZRANGE', line_key(line), 0, 0, 'WITHSCORES')
 end
 
--- Note who is first in the line, to be found in the lists: nothing has been written to it yet.
-local function touch(row)
-  local line = row.line
+-- Note who is first in the line, and so how it is listed: nothing has been written to it yet.
+local function touch(line, lane)
   if not touched_lines[line] then
-    touched_lines[line] = { row.lane, firsts[line] or first_of(line) }
-  end
-  if row.tags ~= '' then
-    for tag in each_tag(row.tags) do
-      touched_tags[tag] = touched_tags[tag] or {}
-      touched_tags[tag][line] = true
-    end
+    touched_lines[line] = { lane, firsts[line] or first_of(line) }
   end
 end
 
+local function touch_tag(line, tag)
+  touched_tags[tag] = touched_tags[tag] or {}
+  touched_tags[tag][line] = true
+end
+
 local function line_up(row, handle)
-  touch(row)
-  zadd(line_key(row.line), row.run_at, handle)
+  local line = row.line
+  touch(line, row.lane)
+  zadd(line_key(line), row.run_at, handle)
   if row.tags ~= '' then
     for tag in each_tag(row.tags) do
-      zadd(tag_line_key(row.line, tag), row.run_at, handle)
+      touch_tag(line, tag)
+      zadd(tag_line_key(line, tag), row.run_at, handle)
     end
   end
 end
 
 local function step_out(row, handle)
-  touch(row)
-  zrem(line_key(row.line), handle)
+  local line = row.line
+  touch(line, row.lane)
+  zrem(line_key(line), handle)
   if row.tags ~= '' then
     for tag in each_tag(row.tags) do
-      zrem(tag_line_key(row.line, tag), handle)
+      touch_tag(line, tag)
+      zrem(tag_line_key(line, tag), handle)
     end
   end
 end
@@ -76,8 +78,9 @@ end
 local function write_lists()
   local queues = {}
   for line, touched in pairs(touched_lines) do
-    if list_line(line, touched[1], touched[2]) then
-      local names = lane_names(touched[1])
+    local lane, before = touched[1], touched[2]
+    if list_line(line, lane, before) then
+      local names = lane_names(lane)
       local tenant, queue, priority = names[1], names[2], names[4]
       queues[lines_key(priority, nil, queue)] = { priority, nil, queue }
       queues[lines_key(priority, tenant, queue)] = { priority, tenant, queue }
