@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 from msgspec import UNSET, UnsetType
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn
 
 from headrace import codec
 from headrace.cli import values
 from headrace.cli.exits import Ended, Exit
+from headrace.cli.progress import progress
 from headrace.cli.values import Written
 from headrace.errors import HeadraceError, InvalidBatch
 from headrace.manager.submission import BATCH_JOBS_MAX
@@ -76,23 +75,19 @@ def read_batch(path: str) -> Batch:
     try:
         with (
             nullcontext(sys.stdin.buffer) if path == "-" else Path(path).open("rb") as file,
-            _bar() as bar,
+            progress("reading") as bar,
         ):
-            task = bar.add_task("reading", total=_size(file))
-            return _read(name, file, lambda done, jobs: _show(bar, task, done, jobs))
+            size = _size(file)
+
+            def report(done: int, jobs: int) -> None:
+                bar.show(jobs, fraction=None if size is None else done / size)
+
+            return _read(name, file, report)
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror}") from error
 
 
 BATCH = Written("file", read_batch)
-
-
-@contextmanager
-def storing(jobs: int) -> Iterator[None]:
-    """Something that moves while the store works."""
-    with _bar() as bar:
-        bar.add_task(f"storing {jobs:,} jobs", total=None)
-        yield
 
 
 def _read(name: str, file: BinaryIO, report: Callable[[int, int], None]) -> Batch:
@@ -119,21 +114,6 @@ def _read(name: str, file: BinaryIO, report: Callable[[int, int], None]) -> Batc
     if not batch.specs:
         raise _bad(f"{name} has no jobs")
     return batch
-
-
-def _bar() -> Progress:
-    """Shown on a terminal, silent elsewhere, gone when it is done."""
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        console=Console(file=sys.stderr),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    )
-
-
-def _show(bar: Progress, task: TaskID, done: int, jobs: int) -> None:
-    bar.update(task, completed=done, description=f"reading, {jobs:,} jobs")
 
 
 def _bad(message: str) -> Ended:

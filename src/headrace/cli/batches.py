@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 import time
 from collections.abc import Mapping
 
 import click
 import msgspec
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from headrace.cli.exits import Exit
+from headrace.cli.exits import Exit, one_line
+from headrace.cli.progress import progress as progress_bar
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.manager import BatchProgress
@@ -58,21 +56,13 @@ async def batch(session: Session, id: str, *, wait: bool) -> Exit:
 
 
 async def _ended(session: Session, id: str) -> BatchProgress:
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=Console(file=sys.stderr),
-        transient=True,
-        disable=not sys.stderr.isatty(),
-    ) as bar:
-        task = bar.add_task(f"batch {id}", total=None)
+    with progress_bar(f"batch {one_line(id)}") as bar:
         while True:
             seen = await session.jobs.tail()
             start = time.monotonic()
             progress = await session.jobs.batch(id)
             spent = time.monotonic() - start
-            bar.update(task, total=progress.total, completed=progress.ended)
+            bar.show(progress.ended, progress.total)
             if progress.done:
                 return progress
             await session.jobs.store.wait(seen, LOOK_SECONDS)

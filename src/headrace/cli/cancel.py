@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from headrace.cli.exits import Ended, Exit
+from headrace.cli.progress import progress
 from headrace.cli.selection import (
     confirm,
     count,
@@ -89,11 +90,15 @@ async def cancel(
     """
     chosen = None if mode is None else CancelMode(mode)
     if dry_run or (tags and not yes):
-        report = await session.jobs.cancel(ids, tags=tags, mode=chosen, reason=reason, dry_run=True)
+        with progress("looking"):
+            report = await session.jobs.cancel(
+                ids, tags=tags, mode=chosen, reason=reason, dry_run=True
+            )
         if not dry_run and report.jobs:
             confirm(f"cancel {count(len(report.jobs))}")
     if not dry_run:
-        report = await session.jobs.cancel(ids, tags=tags, mode=chosen, reason=reason)
+        with progress("cancelling"):
+            report = await session.jobs.cancel(ids, tags=tags, mode=chosen, reason=reason)
     if session.out.as_json:
         session.out.document(_record(report, dry_run=dry_run))
     else:

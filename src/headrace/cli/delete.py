@@ -9,6 +9,7 @@ import msgspec
 
 from headrace.cli.exits import Ended, Exit
 from headrace.cli.output import state_text
+from headrace.cli.progress import progress
 from headrace.cli.selection import (
     confirm,
     count,
@@ -26,7 +27,7 @@ from headrace.cli.values import SECONDS
 from headrace.errors import JobNotFound
 from headrace.model import TERMINAL, Job, State
 
-_ROUND = 10_000
+_ROUND = 1000
 
 
 class DeletedRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,7 +77,8 @@ async def delete(
     else:
         if found:
             confirm(f"delete {count(len(found))} by tag")
-        jobs = await session.jobs.delete(ids, tags=tags)
+        with progress("deleting"):
+            jobs = await session.jobs.delete(ids, tags=tags)
     gone = {job.id for job in jobs}
     missing = tuple(job_id for job_id in dict.fromkeys(ids) if job_id not in gone)
     _print_deleted(session, jobs, missing, dry_run=dry_run)
@@ -148,9 +150,11 @@ async def cleanup(
             for state in TERMINAL
         }
     deleted = dict.fromkeys((state for state in State if state in TERMINAL), 0)
-    while gone := await session.jobs.cleanup(keep, limit=_ROUND):
-        for state, jobs in gone.items():
-            deleted[state] += jobs
+    with progress("deleting") as bar:
+        while gone := await session.jobs.cleanup(keep, limit=_ROUND):
+            for state, jobs in gone.items():
+                deleted[state] += jobs
+            bar.show(sum(deleted.values()))
     total = sum(deleted.values())
     if session.out.as_json:
         session.out.document(CleanedRecord(total=total, deleted=deleted))

@@ -8,6 +8,7 @@ import msgspec
 
 from headrace.cli.exits import Exit
 from headrace.cli.output import id_text
+from headrace.cli.progress import progress
 from headrace.cli.selection import (
     LISTED_MAX,
     count,
@@ -65,7 +66,8 @@ async def redrive(
     if dry_run:
         _print_plan(session, await _meant(session, ids, tags))
         return Exit.OK
-    submitted = await session.jobs.redrive(ids, tags=tags)
+    with progress("redriving"):
+        submitted = await session.jobs.redrive(ids, tags=tags)
     if session.out.as_json:
         session.out.document(_record(submitted))
     else:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
 import click
 import msgspec
 
 from headrace.cli.exits import Exit
 from headrace.cli.output import note
+from headrace.cli.progress import progress
 from headrace.cli.selection import count
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
@@ -64,22 +63,12 @@ async def reencrypt(session: Session, *, seal_plain: bool) -> Exit:
 
 
 async def _walk(session: Session, *, seal_plain: bool) -> Reencrypted:
-    """All jobs, some at a time, with a bar for whoever watches."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    with Progress(
-        TextColumn("re-encrypting"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-        transient=True,
-    ) as progress:
-        bar = progress.add_task("", total=(await session.jobs.stats()).total)
+    """All jobs, some at a time."""
+    with progress("re-encrypting") as bar:
+        total = (await session.jobs.stats()).total
         done = await session.jobs.reencrypt(limit=STEP_JOBS, seal_plain=seal_plain)
         while done.cursor is not None:
-            progress.update(bar, completed=done.looked_at)
+            bar.show(done.looked_at, total)
             step = await session.jobs.reencrypt(
                 limit=STEP_JOBS, cursor=done.cursor, seal_plain=seal_plain
             )

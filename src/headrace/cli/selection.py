@@ -10,6 +10,7 @@ import click
 
 from headrace.cli.exits import Ended, Exit
 from headrace.cli.output import id_text, state_text
+from headrace.cli.progress import progress
 from headrace.cli.session import Session
 from headrace.errors import EmptySelection
 from headrace.model import Job, State
@@ -63,14 +64,16 @@ async def tagged(
     """Every job with all of these tags."""
     found: list[Job] = []
     cursor = None
-    while tags:
-        page = await session.jobs.find(
-            tags=tags, states=states, limit=FIND_LIMIT_MAX, cursor=cursor
-        )
-        found += page.jobs
-        cursor = page.cursor
-        if cursor is None:
-            break
+    with progress("looking") as bar:
+        while tags:
+            page = await session.jobs.find(
+                tags=tags, states=states, limit=FIND_LIMIT_MAX, cursor=cursor
+            )
+            found += page.jobs
+            bar.show(len(found))
+            cursor = page.cursor
+            if cursor is None:
+                break
     return found
 
 

@@ -127,6 +127,7 @@ def settings_options(*, variable: str | None = None) -> list[click.Parameter]:
         click.Option(
             ["--json"],
             is_flag=True,
+            is_eager=True,  # whatever reads a file meanwhile must know whom it speaks to
             default=None,
             help="Print JSON instead of text.",
             expose_value=False,

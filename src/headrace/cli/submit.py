@@ -10,9 +10,10 @@ import click
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace.cli.batch import BATCH, Batch, storing
+from headrace.cli.batch import BATCH, Batch
 from headrace.cli.exits import Exit
 from headrace.cli.output import id_text, note, state_text
+from headrace.cli.progress import progress
 from headrace.cli.records import JobRecord, job_fields
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
@@ -177,14 +178,15 @@ async def submit(
             callback_url=callback_url,
             id=id,
         )
-        submitted = await session.jobs.submit_many([spec] * count)
+        with progress(_storing(count)):
+            submitted = await session.jobs.submit_many([spec] * count)
     _warn_if_volatile(session)
     _print(session, submitted, one=batch is None and count == 1, quiet=quiet)
     return Exit.OK
 
 
 async def _submit_batch(session: Session, batch: Batch) -> Submitted:
-    with storing(len(batch.specs)):
+    with progress(_storing(len(batch.specs))):
         try:
             return await session.jobs.submit_many(batch.specs)
         except DependencyNotFound as error:
@@ -196,6 +198,10 @@ async def _submit_batch(session: Session, batch: Batch) -> Submitted:
             if len(batch.specs) > 1:
                 raise
             raise batch.located(error, 0) from error
+
+
+def _storing(jobs: int) -> str:
+    return f"storing {jobs:,} jobs"
 
 
 async def _first_orphan(session: Session, batch: Batch) -> int | None:
