@@ -113,15 +113,3 @@ def test_a_file_with_too_many_jobs_says_so(
     answer = _submit(shell, tmp_path, *['{"type": "a"}'] * 3)
     assert answer.code == 2
     assert "more than 2 jobs" in answer.err
-
-
-def test_a_terminal_sees_progress_on_the_error_stream(
-    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    monkeypatch.setattr(batch, "_REPORT_LINES", 10)
-    answer = _submit(shell, tmp_path, *['{"type": "a"}'] * 100, words=("--json",))
-    assert answer.code == 0
-    assert answer.json["created"] == 100
-    assert "storing 100 jobs" in answer.err
