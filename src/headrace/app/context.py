@@ -52,16 +52,14 @@ class Context:
     `Context.current()`.
     """
 
-    def __init__(
-        self, app: Headrace, job: Job, manager: JobManager, *, deadline: datetime | None = None
-    ) -> None:
+    def __init__(self, app: Headrace, job: Job, manager: JobManager) -> None:
         assert job.token is not None, "a handler runs under a lease"
         self.app = app
         self.job = job
         self.manager = manager
         self.token: str = job.token
         """The fencing token: an outside system that remembers the last can refuse a late attempt."""
-        self.deadline = deadline
+        self.deadline: datetime | None = None
         """When the execution timeout strikes, by the store's clock."""
         self.is_cancelled = False
         """Somebody asked to stop, or the lease is gone. Handlers in threads should look now and then."""

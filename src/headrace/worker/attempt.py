@@ -74,10 +74,7 @@ class Attempt:
         self._runner: asyncio.Task[None] | None = None
         self._has_begun = False
         self._started: float | None = None
-        deadline = None
-        if job.timeout_seconds is not None:
-            deadline = manager.clock.now() + timedelta(seconds=job.timeout_seconds)
-        self.context = Context(task.app, job, manager, deadline=deadline)
+        self.context = Context(task.app, job, manager)
 
     def start(
         self,
@@ -91,6 +88,10 @@ class Attempt:
         """
         self._done = done
         self._stopping = stopping
+        if self.job.timeout_seconds is not None:
+            self.context.deadline = self.context.clock.now() + timedelta(
+                seconds=self.job.timeout_seconds
+            )
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self, why: Why) -> None:

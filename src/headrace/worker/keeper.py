@@ -24,6 +24,7 @@ from headrace.worker.settings import Settings
 logger = logging.getLogger("headrace.worker")
 
 _TICK_SECONDS = (0.02, 1.0)
+_RESTART_SECONDS = 1.0
 _GIVE_UP_SECONDS = 10.0
 """A handler this long past its timeout that still holds the loop is given up: its lease may lapse."""
 
@@ -88,10 +89,15 @@ class Keeper:
     # --- in the keeper's own thread --------------------------------------------------------------
 
     def _main(self) -> None:
-        try:
-            asyncio.run(self._keep())
-        except Exception:
-            logger.exception("the keeper of worker %s ended: its leases will lapse", self._worker)
+        """Without it every lease would lapse, so whatever ends it, it starts again."""
+        while not self._stopped.is_set():
+            try:
+                asyncio.run(self._keep())
+            except StoreError as error:
+                logger.warning("worker %s cannot keep its leases: %s", self._worker, error)
+            except Exception:
+                logger.exception("the keeper of worker %s failed; it starts again", self._worker)
+            self._stopped.wait(_RESTART_SECONDS)
 
     async def _keep(self) -> None:
         stop = asyncio.Event()

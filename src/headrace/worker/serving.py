@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import signal
 import sys
@@ -12,6 +13,7 @@ import threading
 from headrace.app import Headrace
 from headrace.worker.settings import Settings
 from headrace.worker.supervisor import SUPERVISED_VARIABLE
+from headrace.worker.threads import threads_are_stuck
 from headrace.worker.worker import Worker
 
 ENDED_NOW = 1
@@ -22,7 +24,12 @@ def serve(app: Headrace, settings: Settings) -> int:
     """Work until SIGTERM or SIGINT: finish within the grace period. A second signal ends at once."""
     _calm_the_collector()
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(app, settings))
+        code = runner.run(_serve(app, settings))
+    if threads_are_stuck():
+        # Python would wait for them at exit, without end.
+        logging.shutdown()
+        os._exit(code)
+    return code
 
 
 async def _serve(app: Headrace, settings: Settings) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -55,14 +56,26 @@ class Supply:
         self._freed.set()
 
     async def claim(self, limit: int) -> Sequence[Job]:
-        jobs = await self._manager.claim(
-            self._worker,
-            queues=self._settings.queues,
-            types=self._types,
-            tags=self._settings.tags,
-            limit=limit,
-            lease_seconds=self._settings.lease_seconds,
+        """Take up to so many jobs. A claim that is under way is seen through, also when cancelled.
+
+        The store may have leased jobs already: nobody would know of them until their leases lapse.
+        """
+        claiming = asyncio.ensure_future(
+            self._manager.claim(
+                self._worker,
+                queues=self._settings.queues,
+                types=self._types,
+                tags=self._settings.tags,
+                limit=limit,
+                lease_seconds=self._settings.lease_seconds,
+            )
         )
+        try:
+            jobs = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            with contextlib.suppress(StoreError):
+                self._take(await claiming)
+            raise
         if jobs:
             self._take(jobs)
         return jobs

@@ -14,6 +14,8 @@ from headrace.app.context import Context, SyncContext, enter
 from headrace.app.task import Task
 from headrace.worker.execution import arguments
 
+_THREAD_NAME = "headrace-handler"
+_IDLE_EXIT_SECONDS = 0.2
 _POLITE_SECONDS = 0.3
 """How long a handler that was told to stop has to notice by itself."""
 
@@ -30,7 +32,7 @@ class Threads:
     """
 
     def __init__(self, count: int, stop_seconds: float) -> None:
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix="headrace-handler")
+        self._pool = ThreadPoolExecutor(count, thread_name_prefix=_THREAD_NAME)
         self._stop_seconds = stop_seconds
 
     async def __call__(self, task: Task[..., Any], context: Context) -> Any:
@@ -54,6 +56,14 @@ class Threads:
     def close(self) -> None:
         """Do not wait: a handler that would not stop must not keep the worker."""
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+def threads_are_stuck() -> bool:
+    """Whether a handler still runs in a thread, though it was told to stop."""
+    handlers = [one for one in threading.enumerate() if one.name.startswith(_THREAD_NAME)]
+    for one in handlers:
+        one.join(_IDLE_EXIT_SECONDS)
+    return any(one.is_alive() for one in handlers)
 
 
 class _Call:

@@ -155,7 +155,11 @@ class Worker:
         return self.settings.isolate_suspects and job.losses > 0 and is_isolable(task)
 
     def _start(self) -> None:
-        while self._claimed and len(self._running) < self.settings.concurrency:
+        while (
+            self._claimed
+            and len(self._running) < self.settings.concurrency
+            and not self._stop.is_set()
+        ):
             attempt = self._claimed.popleft()
             self._running[_key(attempt.job)] = attempt
             attempt.start(self._finished, self._stopping)
