@@ -13,7 +13,7 @@ from headrace.stores.base import ClaimRequest, Head, Record, Share
 from headrace.stores.postgres.columns import Column, transposed
 from headrace.stores.postgres.failures import Violated
 from headrace.stores.postgres.lanes import LaneKey, Lanes
-from headrace.stores.postgres.marks import Marks, Place, Start
+from headrace.stores.postgres.marks import Mark, Marks, Place, Start
 from headrace.stores.postgres.rows import LANE, read_job
 from headrace.stores.postgres.session import Row, Session
 
@@ -89,6 +89,7 @@ class Claimer:
         return await self._jobs(rows)
 
     async def heads(self, request: ClaimRequest) -> list[Head]:
+        """Reads the lanes as a claim does, and learns from it as a claim does."""
         marks = self._marks_of(request)
         starts = marks.start(request.now)
         began = time.monotonic()
@@ -117,10 +118,11 @@ class Claimer:
         starts = marks.start(request.now)
         began = time.monotonic()
         rows = await self._session.write("claim", *_leasing(request, limit, reach), *_gaps(starts))
-        taken = [row[LANE:] for row in rows if row[0] is not None]
+        taken = [row for row in rows if row[0] is not None]
         if taken:
-            firsts = ((Place(row[0], row[-4]), (row[-3], row[-2])) for row in taken)
-            marks.learn(firsts, taken[0][-1], full=not starts, seconds=time.monotonic() - began)
+            excess = taken[0][-1]
+            seconds = time.monotonic() - began
+            marks.learn(map(_first, taken), excess, full=not starts, seconds=seconds)
         return rows
 
     def _marks_of(self, request: ClaimRequest) -> Marks:
@@ -131,6 +133,12 @@ class Claimer:
     async def _jobs(self, rows: Sequence[Row]) -> list[Job]:
         await self._lanes.know({row[LANE] for row in rows})
         return [read_job(row[:-_TRAILER], self._lanes) for row in rows]
+
+
+def _first(row: Row) -> tuple[Place, Mark]:
+    """What a claimed job says of its lane."""
+    early, run_at, seq, _ = row[-_TRAILER:]
+    return Place(row[LANE], early), (run_at, seq)
 
 
 def _reach(limit: int, factor: float) -> int:

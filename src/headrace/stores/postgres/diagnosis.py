@@ -13,7 +13,7 @@ TRANSACTION_SECONDS_MAX = 300.0
 DEAD_SHARE_MAX = 0.5
 DEAD_TUPLES_MIN = 100_000
 CONNECTIONS_SHARE_MAX = 0.9
-HOT_TABLES = ("edges", "events", "jobs", "keys", "ready_tags")
+HOT_TABLES = ("edges", "events", "jobs", "keys", "ready_tags", "record_versions")
 
 
 async def diagnose(session: Session, schema: str) -> list[Finding]:
