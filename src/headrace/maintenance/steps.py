@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from headrace.maintenance.step import Done, Step
 from headrace.manager import JobManager
-from headrace.manager.manager import MAINTENANCE_LIMIT
+from headrace.manager.verbs.base import MAINTENANCE_LIMIT
 from headrace.policy import Policies
 
 REAP_SECONDS = 5.0

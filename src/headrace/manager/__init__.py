@@ -5,7 +5,7 @@ from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Reason, Why
 from headrace.manager.leases import Heartbeats
-from headrace.manager.manager import JobManager, Maintained
+from headrace.manager.manager import JobManager
 from headrace.manager.overview import Overview
 from headrace.manager.queries import Page, Stats
 from headrace.manager.rotation import Reencrypted
@@ -20,6 +20,7 @@ from headrace.manager.settlement import (
     Stopped,
 )
 from headrace.manager.submission import Submitted
+from headrace.manager.verbs.upkeep import Maintained
 
 __all__ = [
     "Batch",

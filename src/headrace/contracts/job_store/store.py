@@ -21,7 +21,7 @@ from headrace.contracts.job_store.records import (
 )
 from headrace.contracts.job_store.result import ErrorCode, Refused, answers
 from headrace.manager import JobManager as HeadraceManager
-from headrace.manager.manager import MAINTENANCE_LIMIT
+from headrace.manager.verbs.base import MAINTENANCE_LIMIT
 from headrace.model import DEFAULT_TENANT, State
 from headrace.policy import JOB_STORE
 

@@ -1,0 +1,129 @@
+"""What an operator does to jobs and queues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from headrace import lifecycle, validation
+from headrace.lifecycle import Command
+from headrace.limits import QueueLimits
+from headrace.manager import (
+    cancellation,
+    recovery,
+    retention,
+    rotation,
+    submission,
+)
+from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
+from headrace.manager.limits import find_limits, remove_limits, set_limits
+from headrace.manager.selection import selection
+from headrace.manager.verbs.base import Tags, Verbs
+from headrace.model import (
+    Category,
+    Failure,
+    Job,
+)
+from headrace.policy import CancelMode
+from headrace.stores.base import (
+    Pause,
+)
+
+
+class Steering(Verbs):
+    """Cancelling, recovering, deleting, pausing, limiting."""
+
+    async def cancel(
+        self,
+        ids: Iterable[str] = (),
+        *,
+        tags: Tags = (),
+        mode: CancelMode | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
+    ) -> cancellation.Cancelled:
+        """Cancel jobs named by id or tagged with all of `tags` (the union), in one step."""
+        chosen = selection(ids, tags)
+        mode = None if mode is None else validation.check_word(mode, CancelMode)
+        reason = None if reason is None else validation.check_message(reason, "the reason")
+        return await cancellation.cancel(
+            self._context, chosen, mode=mode, reason=reason, dry_run=dry_run
+        )
+
+    async def abandon(self, job_id: str, message: str = "abandoned") -> Changed:
+        """Give up on ever knowing how it ended."""
+        message = validation.check_message(message, "the message")
+        command = lifecycle.Abandon(failure=Failure(message, Category.CANCELLED))
+        return await self.change(job_id, lambda _: command)
+
+    async def change(self, job_id: str, decide: Callable[[Job], Command]) -> Changed:
+        """Carry out a lifecycle command that has no verb of its own here, chosen with the job at hand.
+
+        Nothing checks the token for the caller: a fenced command carries it.
+        """
+        return await change_one(self._context, Order(validation.check_id(job_id), decide))
+
+    async def change_many(self, orders: Sequence[Order]) -> Settled:
+        """The same for many jobs in one step; each stands or is refused alone."""
+        return await change_each(self._context, orders)
+
+    async def expire_worker(self, worker: str) -> Changed:
+        """The worker is gone: what it holds is lost (claimable again) or abandoned, in one step."""
+        return await recovery.expire_worker(self._context, validation.check_name(worker, "worker"))
+
+    async def reset_running(self) -> Changed:
+        """Every worker is gone: as expire_worker, for all of them."""
+        return await recovery.reset_running(self._context)
+
+    async def delete(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> tuple[Job, ...]:
+        """Delete ended jobs: all that were meant or, when one has not ended, none."""
+        return await retention.delete(self._context, selection(ids, tags))
+
+    async def redrive(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> submission.Submitted:
+        """Run failed, dead or cancelled jobs again, as new jobs linked by previous_id."""
+        return await retention.redrive(self._context, selection(ids, tags))
+
+    async def reencrypt(
+        self, *, limit: int | None = None, cursor: str | None = None, seal_plain: bool = False
+    ) -> rotation.Reencrypted:
+        """Bring what is encrypted under the ring's primary key. Looks at up to `limit` jobs (None: all).
+
+        `cursor` goes on where a call with a limit ended. `seal_plain` encrypts, too, what was stored in the
+        clear. Can be stopped and repeated at any time: what is done is passed over.
+        """
+        return await rotation.reencrypt(
+            self._context,
+            limit=None if limit is None else validation.check_limit(limit, "limit"),
+            cursor=cursor,
+            seal_plain=seal_plain,
+        )
+
+    async def pause(self, queue: str) -> None:
+        """Nobody claims from the queue until it is resumed; what runs goes on."""
+        await self.store.pause(
+            Pause(validation.check_name(queue, "queue"), self.tenant, self._context.now())
+        )
+
+    async def resume(self, queue: str) -> bool:
+        """True if it was paused."""
+        return await self.store.resume(validation.check_name(queue, "queue"), self.tenant)
+
+    async def pauses(self) -> tuple[Pause, ...]:
+        return tuple(
+            pause for pause in await self.store.pauses() if self._context.concerns(pause.tenant)
+        )
+
+    async def set_limits(self, queue: str, limits: QueueLimits) -> None:
+        """The queue has exactly these limits from now on, for all its tenants.
+
+        What is leased goes on, and counts. Workers may take a second to find the queue again.
+        """
+        await set_limits(self._context, validation.check_name(queue, "queue"), limits)
+
+    async def limits(self, queue: str | None = None) -> Mapping[str, QueueLimits]:
+        """The limits of every queue that has some, or of this one, by name."""
+        name = None if queue is None else validation.check_name(queue, "queue")
+        return await find_limits(self._context, name)
+
+    async def remove_limits(self, queue: str) -> bool:
+        """True if the queue had limits."""
+        return await remove_limits(self._context, validation.check_name(queue, "queue"))

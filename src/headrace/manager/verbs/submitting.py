@@ -1,0 +1,57 @@
+"""Submitting: single jobs, many, batches, and the children of a running job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from headrace import lifecycle, validation
+from headrace.manager import (
+    batches,
+    submission,
+)
+from headrace.manager.verbs.base import Verbs
+from headrace.spec import JobSpec
+from headrace.stores.base import (
+    Fence,
+)
+
+
+class Submitting(Verbs):
+    """How jobs come in."""
+
+    async def submit(self, spec: JobSpec) -> submission.Submitted:
+        """Store one job; with an idempotency key that is held, give the job that holds it."""
+        return await submission.submit(self._context, [spec])
+
+    async def submit_many(self, specs: Sequence[JobSpec]) -> submission.Submitted:
+        """Store all or none, in order. Jobs of a batch may depend on each other by id."""
+        return await submission.submit(self._context, list(specs))
+
+    async def spawn(
+        self, job_id: str, token: str, specs: Sequence[JobSpec]
+    ) -> submission.Submitted:
+        """Submit from inside a running job: only while its lease holds, all or none."""
+        job = await self._context.read_one(validation.check_id(job_id))
+        lifecycle.check_lease(job, token, self._context.now())
+        own = [msgspec.structs.replace(one, tenant=one.tenant or job.tenant) for one in specs]
+        return await submission.submit(self._context, own, spawner=Fence(job_id, token))
+
+    async def submit_batch(
+        self,
+        specs: Sequence[JobSpec],
+        callback: JobSpec | None = None,
+        *,
+        batch_id: str | None = None,
+    ) -> batches.Batch:
+        """Store a set of jobs under one id, and a `callback` that runs once all of them have ended.
+
+        All or none up to 10,000 jobs. More are stored piece by piece, the callback last, and need a
+        `batch_id`; with one, repeating the call finds what is stored and adds the rest.
+        """
+        return await batches.submit_batch(self._context, list(specs), callback, batch_id)
+
+    async def batch(self, batch_id: str) -> batches.BatchProgress:
+        """How far the jobs of a batch are, or BatchNotFound."""
+        return await batches.progress(self._context, batch_id)
