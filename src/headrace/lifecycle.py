@@ -320,7 +320,12 @@ def submit(
 
 
 def apply(job: Job, command: Command, now: datetime) -> Change:
-    """The job after the command, with its event; or a refusal, and the job is as it was."""
+    """The job after the command, with its event; or a refusal, and the job is as it was.
+
+    A job's own time never runs back: what comes by a clock that is behind, or was stamped long before
+    its turn came, counts from the job's last change.
+    """
+    now = max(now, job.updated_at)
     verb = VERBS[type(command)]
     token = command.token if isinstance(command, _WorkerCommand) else None
     if token is not None:

@@ -23,17 +23,19 @@ BEGIN
         UPDATE headrace.jobs SET
             state = 'running',
             version = jobs.version + 1,
-            updated_at = the_time,
+            updated_at = greatest(the_time, jobs.updated_at), -- a job's own time never runs back
             attempt = jobs.attempt + 1,
             token = (jobs.attempt + 1)::text || '.' || the_nonce,
             lease_until = CASE
-                WHEN own_lease THEN the_lease
-                ELSE the_time + jobs.lease_us * interval '1 microsecond'
+                WHEN own_lease THEN the_lease + (greatest(the_time, jobs.updated_at) - the_time)
+                ELSE
+                    greatest(the_time, jobs.updated_at)
+                    + jobs.lease_us * interval '1 microsecond'
             END,
             assignee = the_worker,
-            assigned_at = the_time,
+            assigned_at = greatest(the_time, jobs.updated_at),
             scheduled_at = greatest(jobs.run_at, jobs.updated_at),
-            started_at = coalesce(jobs.started_at, the_time)
+            started_at = coalesce(jobs.started_at, greatest(the_time, jobs.updated_at))
         FROM
             unnest(picked, picked_states, first_run_ats, first_seqs)
             WITH ORDINALITY AS pick (seq, state, first_run_at, first_seq, position)
@@ -70,9 +72,9 @@ BEGIN
             wait_us, job_id, kind, before, after, worker
         )
         SELECT
-            the_time, taken.run_at, taken.seq, taken.lane, taken.version, taken.attempt,
+            taken.updated_at, taken.run_at, taken.seq, taken.lane, taken.version, taken.attempt,
             taken.failures, taken.losses, taken.lease_until,
-            (extract(EPOCH FROM the_time - taken.scheduled_at) * 1000000)::bigint,
+            (extract(EPOCH FROM taken.updated_at - taken.scheduled_at) * 1000000)::bigint,
             taken.id, 'leased', taken.state_before, 'running', the_worker
         FROM taken
         ORDER BY taken.position

@@ -65,6 +65,36 @@ async def as_the_lifecycle_again(env: Env) -> None:
     assert [row.attempt for row in after] == [2, 2]
 
 
+@suite.case("claim", "a job's own time never runs back: a late claim counts from its last change")
+async def never_back(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("a", lease_seconds=10.0), job("b", lease_seconds=10.0))
+    await commit(store, await claim(store, limit=2), Release(token=None), now=at(9))
+    before = await store.get(["a", "b"])
+    cursor = await store.tail()
+    taken = [
+        *await claim(store, "w2", now=at(8), nonce="m"),
+        *await claim(store, "w2", now=at(8), nonce="m", lease_seconds=5.0),
+    ]
+    commands = [
+        Claim(worker="w2", nonce="m"),
+        Claim(worker="w2", nonce="m", lease_seconds=5.0),
+    ]
+    wanted = [
+        lifecycle.apply(before[row.id], command, at(8))
+        for row, command in zip(taken, commands, strict=True)
+    ]
+    assert taken == [change.after for change in wanted]
+    assert [await stored(store, row.id) for row in taken] == taken
+    assert [(row.assigned_at, row.lease_until) for row in taken] == [
+        (at(9), at(19)),
+        (at(9), at(14)),
+    ]
+    log = await store.events(EventQuery(after=cursor))
+    assert [without_place(event) for event in log] == [change.event for change in wanted]
+    assert [event.wait_us for event in log] == [0, 0]
+
+
 @suite.case("claim", "order is priority, then run_at, then seq")
 async def order(env: Env) -> None:
     store = await opened(env)

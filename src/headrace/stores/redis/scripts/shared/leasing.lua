@@ -9,6 +9,7 @@ local WRITTEN = HEAD .. string.sub(REST, 2)
 local FULL = 1
 
 local function lease_job(row, packed, handle, id)
+  local now = math.max(now, row.updated_at) -- a job's own time never runs back
   local started_at, last_failed_at, finalized_at = now, NONE, NONE
   if row.full == FULL then
     read_rest(row, packed)
