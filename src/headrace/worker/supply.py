@@ -123,16 +123,20 @@ class Supply:
 
     async def _room(self) -> int:
         """How many jobs to claim now: waits until there is room for a batch worth a round trip."""
+        lingered = False
         while True:
             self._freed.clear()
-            room = min(self._free() + self._ahead(), self._settings.batch)
-            enough = min(self._settings.batch, self._settings.concurrency) // 2
-            if 0 < room < enough:
-                await asyncio.sleep(_LINGER_SECONDS)
-                room = min(self._free() + self._ahead(), self._settings.batch)
-            if room > 0:
+            free, ahead = self._free(), self._ahead()
+            room = min(free + ahead, self._settings.batch)
+            enough = min(self._settings.concurrency + ahead, self._settings.batch) // 2
+            # While there are jobs to start, claimed ahead, there is no hurry.
+            if room > 0 and (room >= enough or (free > 0 and lingered)):
                 return room
-            await self._freed.wait()
+            if free + ahead > 0:
+                await asyncio.sleep(_LINGER_SECONDS)
+                lingered = True
+            else:
+                await self._freed.wait()
 
     def _ahead(self) -> int:
         now = time.monotonic()
