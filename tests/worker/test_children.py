@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -144,3 +146,24 @@ async def test_draining_ends_its_children(app: Headrace) -> None:
         await Worker(app, Settings(maintenance=False)).drain()
         result = await app.result(job)
         await until(lambda: is_gone(result["pid"]))
+
+
+def test_a_child_whose_worker_is_killed_ends_without_a_word(tmp_path: Path) -> None:
+    """Also when it notices in the middle of an answer."""
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import multiprocessing, os\n"
+        "from headrace.worker import child\n"
+        "if __name__ == '__main__':\n"
+        "    spawn = multiprocessing.get_context('spawn')\n"
+        "    ours, theirs = spawn.Pipe()\n"
+        "    spawn.Process(target=child.main, args=(theirs, None), daemon=True).start()\n"
+        "    theirs.close()\n"
+        "    ours.send(('no_such_module', 'task', None))\n"  # its answer finds nobody
+        "    ours.close()\n"
+        "    os.wait()\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, timeout=60, check=True
+    )
+    assert ended.stderr == b""

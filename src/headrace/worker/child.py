@@ -40,9 +40,9 @@ def main(pipe: Connection, memory_mb: int | None) -> None:
     while True:
         try:
             module, name, job = pipe.recv()
-        except EOFError:
-            return
-        pipe.send(_attempt(pipe, module, name, job))
+            pipe.send(_attempt(pipe, module, name, job))
+        except (EOFError, OSError):
+            return  # the worker is gone, and with it everyone who could be told
 
 
 def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, ...]:

@@ -7,7 +7,6 @@ import gc
 import logging
 import os
 import signal
-import sys
 import threading
 
 from headrace.app import Headrace
@@ -17,6 +16,7 @@ from headrace.worker.threads import threads_are_stuck
 from headrace.worker.worker import Worker
 
 ENDED_NOW = 1
+_STANDARD_INPUT = 0
 _COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 
 
@@ -70,7 +70,9 @@ def _follow_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
     """The supervisor holds our standard input: when it is gone, so are we, in good order."""
 
     def wait() -> None:
-        sys.stdin.buffer.read()
+        # Not through sys.stdin: its lock, held by this thread, would abort the end of the process.
+        while os.read(_STANDARD_INPUT, 1):
+            pass
         loop.call_soon_threadsafe(worker.stop)
 
     threading.Thread(target=wait, name="headrace-supervised", daemon=True).start()

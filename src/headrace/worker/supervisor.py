@@ -14,6 +14,8 @@ logger = logging.getLogger("headrace.worker")
 
 SUPERVISED_VARIABLE = "HEADRACE_SUPERVISED"
 _RESTART_SECONDS = (0.5, 30.0)
+_ENDED_WHILE_STARTING = (-signal.SIGTERM, -signal.SIGINT)
+"""It had not come to handle signals yet, so it had not claimed anything either."""
 _LONG_LIFE_SECONDS = 10.0
 """A process that has lived this long did not die of how it was started."""
 
@@ -25,7 +27,9 @@ class Supervisor:
         self._command = list(command)
         self._count = count
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        self._lock = threading.Lock()
+        # Nobody is started while a signal is passed on, or the new one would never hear of it. A second
+        # signal may interrupt the handler of the first.
+        self._lock = threading.RLock()
         self._stopping = threading.Event()
         self._worst = 0
 
@@ -45,9 +49,10 @@ class Supervisor:
         return self._worst
 
     def _pass_on(self, number: int) -> None:
-        self._stopping.set()
-        for process in list(self._processes.values()):
-            process.send_signal(number)
+        with self._lock:
+            self._stopping.set()
+            for process in self._processes.values():
+                process.send_signal(number)
 
     def _keep(self, place: int) -> None:
         pause, longest = _RESTART_SECONDS
@@ -55,7 +60,8 @@ class Supervisor:
             began = time.monotonic()
             code = process.wait()
             if self._stopping.is_set():
-                self._worst = max(self._worst, abs(code))
+                if code not in _ENDED_WHILE_STARTING:
+                    self._worst = max(self._worst, abs(code))
                 return
             if time.monotonic() - began > _LONG_LIFE_SECONDS:
                 pause = _RESTART_SECONDS[0]
