@@ -1,0 +1,91 @@
+"""Processes of a test: started under a mark that all their descendants inherit, ended by their own ids."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+ROOT = Path(__file__).parents[2]
+MARK_VARIABLE = "HEADRACE_TEST_MARK"
+LEFTOVER_SECONDS = 15.0
+
+
+class Processes:
+    """Starts Python modules and finds out whether anything of them is left."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+        self._folder = folder
+        self.mark = uuid.uuid4().hex
+        self._environment = {**os.environ, **environment, MARK_VARIABLE: self.mark}
+
+    async def start(self, name: str, *arguments: str) -> asyncio.subprocess.Process:
+        """`python -m …` in the root of the repository; what it says goes to a file of that name."""
+        with (self._folder / f"{name}.err").open("ab") as said:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-m",
+                *arguments,
+                cwd=ROOT,
+                env=self._environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+            )
+
+    def said(self, name: str) -> str:
+        return (self._folder / f"{name}.err").read_text(errors="replace")
+
+    def tracebacks(self) -> list[str]:
+        """What went wrong and was not handled. Being killed leaves none."""
+        found = []
+        for path in sorted(self._folder.glob("*.err")):
+            _, mark, trace = path.read_text(errors="replace").partition("Traceback")
+            if mark:
+                found.append(f"{path.name}: {mark}{trace[:2000]}")
+        return found
+
+    def alive(self) -> list[int]:
+        """Every process that carries the mark, grandchildren included."""
+        wanted = f"{MARK_VARIABLE}={self.mark}".encode()
+        found = []
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != os.getpid():
+                try:
+                    environment = (entry / "environ").read_bytes().split(b"\0")
+                except OSError:
+                    continue  # it is gone, or another user's
+                if wanted in environment:
+                    found.append(int(entry.name))
+        return found
+
+    async def leftovers(self) -> list[int]:
+        """Those that do not end by themselves within a while."""
+        until = time.monotonic() + LEFTOVER_SECONDS
+        while (left := self.alive()) and time.monotonic() < until:  # noqa: ASYNC110 - others end
+            await asyncio.sleep(0.1)
+        return left
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Nothing that was started here goes on, whatever went wrong."""
+        for pid in self.alive():
+            send(pid, signal.SIGKILL)
+
+
+def worker_command(url: str, place: str, *more: str) -> Sequence[str]:
+    return ("headrace.cli", "worker", place, "--url", url, *more)
+
+
+def send(pid: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):  # it was faster
+        os.kill(pid, number)

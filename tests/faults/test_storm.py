@@ -1,0 +1,56 @@
+"""Real processes, killed and stopped at random: no promise is broken, on any store that outlives a process.
+
+The full size of the same storm is `make storm`.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from headrace.model import EventKind
+from tests.conftest import STORES
+from tests.faults.report import Storm
+from tests.faults.storm import blow
+
+on_durable_stores = pytest.mark.parametrize(
+    "store_url", [name for name in STORES if name != "memory"], indirect=True
+)
+
+
+@pytest.mark.timeout(300)
+@on_durable_stores
+async def test_a_storm_breaks_no_promise(store_url: str, tmp_path: Path) -> None:
+    storm = Storm(
+        url=store_url, jobs=600, workers=3, kills=6, stops=3, seed=random.randrange(1_000_000)
+    )
+    report = await blow(storm, tmp_path)
+    assert not report.violations, str(report)
+    # The storm was one: it hit what it was meant to hit.
+    history = report.history
+    assert (report.havoc.kills, report.havoc.stops) == (6, 3), str(report)
+    assert len(history.jobs) >= 600
+    assert report.submitters_killed > 0, str(report)
+    assert report.havoc.leases_killed > 0, str(report)
+    assert report.late > 0, str(report)
+    assert report.havoc.cancelled > 0, str(report)
+    kinds = {event.kind for event in history.events}
+    assert kinds >= set(EventKind) - {EventKind.RELEASED, EventKind.ABANDONED}, str(report)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+async def test_the_storm_finds_workers_that_are_not_fenced(store_url: str, tmp_path: Path) -> None:
+    storm = Storm(
+        url=store_url,
+        jobs=300,
+        workers=3,
+        kills=0,
+        stops=5,
+        seed=random.randrange(1_000_000),
+        app="tests.faults.unfenced:app",
+    )
+    report = await blow(storm, tmp_path)
+    assert any(one.startswith("3 fenced") for one in report.violations), str(report)
