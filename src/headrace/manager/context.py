@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 from headrace.clock import Clock, ShiftedClock, StoreClock
@@ -19,13 +19,26 @@ from headrace.policy import Policies, Policy
 from headrace.stores.base import JobStore
 
 CLOCK_AGE_SECONDS_MAX = 30.0
+CLOCK_READINGS_MAX = 3
+ROUND_TRIP_SECONDS_GOOD = 0.1
 
 
 async def read_clock(store: JobStore) -> tuple[datetime, float]:
-    """The store's time, and how many seconds it took to ask."""
-    start = time.monotonic()
-    store_time = await store.now()
-    return store_time, time.monotonic() - start
+    """The store's time now, and how many seconds it took to ask.
+
+    An answer that took long (this process may have been stopped meanwhile) says little about when in
+    between the store read its clock: then it is asked again, and the quickest of a few answers counts.
+    """
+    readings = []
+    for _ in range(CLOCK_READINGS_MAX):
+        start = time.monotonic()
+        store_time = await store.now()
+        end = time.monotonic()
+        readings.append((end - start, end, store_time))
+        if end - start <= ROUND_TRIP_SECONDS_GOOD:
+            break
+    seconds, end, store_time = min(readings)
+    return store_time + timedelta(seconds=time.monotonic() - end), seconds
 
 
 class Context:
