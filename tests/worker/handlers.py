@@ -60,6 +60,19 @@ def raise_in_child(kind: str) -> None:
             raise KeyError("x")
 
 
+@app.task(isolation="process", max_attempts=3)
+async def look_around(ctx: Context, n: int) -> list[Any]:
+    await ctx.checkpoint({"n": n})
+    assert ctx.deadline is not None
+    assert ctx.remaining_seconds is not None
+    return [ctx.app is app, ctx.last_checkpoint, ctx.deadline > ctx.clock.now(), ctx.previous]
+
+
+@app.task(isolation="process", max_attempts=3)
+def bad_result() -> object:
+    return object()
+
+
 @app.task
 async def die_if_asked(die: bool) -> str:
     if die:

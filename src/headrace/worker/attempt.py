@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import logging
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -16,6 +17,7 @@ from headrace import codec
 from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import (
+    HandlerError,
     HeadraceError,
     InvalidInput,
     InvalidPayload,
@@ -32,7 +34,15 @@ from headrace.manager import (
 )
 from headrace.manager.settlement import failure_of, later
 from headrace.model import Category, Failure, Job
-from headrace.worker.execution import ChildDied, Execute, HandlerRaised, MemoryExceeded
+from headrace.worker.execution import (
+    ChildDied,
+    Execute,
+    HandlerRaised,
+    InvalidResult,
+    MemoryExceeded,
+)
+
+logger = logging.getLogger("headrace.worker")
 
 SNOOZE_SECONDS_DEFAULT = 60.0
 SEALED_SNOOZE_SECONDS = 30.0
@@ -128,7 +138,7 @@ class Attempt:
     def after_refusal(self, outcome: Outcome, error: HeadraceError) -> Outcome | None:
         """What to record instead of an outcome that was refused; None: nothing."""
         if isinstance(outcome, Completed) and isinstance(error, InvalidInput):
-            return self._failure(Failure(str(error), Category.PERMANENT, "invalid_result"))
+            return self._failed(InvalidResult(str(error)))
         return None
 
     async def _run(self) -> None:
@@ -213,6 +223,8 @@ class Attempt:
             case InvalidPayload():
                 # Not the handler's doing: what is stored does not fit, and never will.
                 failure = Failure(str(error), Category.PERMANENT, "invalid_arguments")
+            case InvalidResult():
+                failure = Failure(str(error), Category.PERMANENT, "invalid_result")
             case ChildDied():
                 failure = Failure(str(error), Category.SYSTEM, "process_died")
             case MemoryExceeded() | MemoryError():
@@ -221,7 +233,35 @@ class Attempt:
                 failure = failure_of(error, code=name)
             case _:
                 failure = failure_of(error)
+        self._log(failure, error)
         return self._failure(failure, getattr(error, "retry_after", None))
+
+    def _log(self, failure: Failure, error: BaseException) -> None:
+        """The job keeps what went wrong; where in the code is only told here.
+
+        What a handler raises to say how it failed needs no traceback. Of an encrypted job neither the
+        message nor the traceback is told: they may quote what it holds.
+        """
+        job = self.job
+        is_secret = job.seals is not None
+        is_expected = isinstance(error, HandlerError | InvalidPayload | InvalidResult)
+        logger.log(
+            logging.INFO if is_expected else logging.WARNING,
+            "job %s (%s) failed, attempt %d: %s",
+            job.id,
+            job.type,
+            job.attempt,
+            failure.code if is_secret else repr(failure.message),
+            exc_info=None if is_secret or is_expected else error,
+            extra={
+                "job_id": job.id,
+                "type": job.type,
+                "queue": job.queue,
+                "attempt": job.attempt,
+                "category": failure.category.value,
+                "error_code": failure.code,
+            },
+        )
 
     def _failure(self, failure: Failure, retry_after: float | None = None) -> Failed:
         job = self.job

@@ -17,9 +17,16 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from headrace import codec
+from headrace.app import Headrace
 from headrace.app.context import Context, enter
 from headrace.app.task import Task
-from headrace.errors import PermanentError, Snooze, TemporaryError
+from headrace.errors import (
+    InvalidInput,
+    InvalidPayload,
+    PermanentError,
+    Snooze,
+    TemporaryError,
+)
 from headrace.model import Job
 
 _MB = 1 << 20
@@ -48,15 +55,22 @@ def main(pipe: Connection, memory_mb: int | None) -> None:
 def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, ...]:
     try:
         task = _find(module, name)
-        context: Any = _RemoteContext(pipe, job)
+        context: Any = _RemoteContext(pipe, job, task.app)
         enter(context)
-        keywords = task.load(job)
+        try:
+            keywords = task.load(job)
+        except InvalidPayload as error:
+            return (RAISED, "arguments", str(error), None, _memory())
         if task.arguments.context_name is not None:
             keywords[task.arguments.context_name] = context
         result = task.function(**keywords)
         if inspect.iscoroutine(result):
             result = asyncio.run(result)
-        return (DONE, codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX), _memory())
+        try:
+            encoded = codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX)
+        except InvalidInput as error:
+            return (RAISED, "result", str(error), None, _memory())
+        return (DONE, encoded, _memory())
     except Snooze as snooze:
         return (RAISED, "snooze", str(snooze), (snooze.seconds, snooze.until), _memory())
     except TemporaryError as error:
@@ -78,16 +92,21 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, .
 class _RemoteContext:
     """The handler's context, with every call carried out by the worker."""
 
-    def __init__(self, pipe: Connection, job: Job) -> None:
+    def __init__(self, pipe: Connection, job: Job, app: Headrace) -> None:
         self._pipe = pipe
+        self.app = app  # this process's own, with connections of its own
         self.job = job
         self.attempt = job.attempt
         self.token = job.token
         self.is_cancelled = False  # a child that must stop is killed
 
     @property
+    def deadline(self) -> Any:
+        return self._ask("deadline", None, None)
+
+    @property
     def last_checkpoint(self) -> Any:
-        return self.job.checkpoint
+        return self._ask("last_checkpoint", None, None)
 
     def snooze(self, seconds: Any = None, *, until: Any = None) -> None:
         raise Snooze(seconds, until=until)

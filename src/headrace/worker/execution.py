@@ -21,6 +21,10 @@ class MemoryExceeded(Exception):
     """The handler asked for more memory than it may have."""
 
 
+class InvalidResult(Exception):
+    """What the handler returned cannot be stored."""
+
+
 class HandlerRaised(Exception):
     """What the handler raised, known only by its type's name and its message."""
 
