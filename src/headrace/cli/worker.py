@@ -158,7 +158,9 @@ def _single(ctx: click.Context) -> list[str]:
         words += ["--keys", settings.keys]
     for option in ctx.command.params:
         value = ctx.params.get(str(option.name))
-        if not isinstance(option, click.Option) or option.name == "processes" or not value:
+        if not isinstance(option, click.Option) or option.name == "processes":
+            continue
+        if value is None or value is False:
             continue
         if option.is_flag:
             words.append(option.opts[0])

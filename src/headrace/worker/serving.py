@@ -8,6 +8,7 @@ import logging
 import os
 import signal
 import threading
+import time
 
 from headrace.app import Headrace
 from headrace.worker.settings import Settings
@@ -16,6 +17,8 @@ from headrace.worker.threads import threads_are_stuck
 from headrace.worker.worker import Worker
 
 ENDED_NOW = 1
+_SAME_SECONDS = 0.5
+"""Signals closer together are one: a service manager may signal us and our supervisor, who passes it on."""
 _STANDARD_INPUT = 0
 _COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 
@@ -35,15 +38,17 @@ def serve(app: Headrace, settings: Settings) -> int:
 async def _serve(app: Headrace, settings: Settings) -> int:
     worker = Worker(app, settings)
     loop = asyncio.get_running_loop()
-    signals = 0
+    first: float | None = None
 
     def signalled() -> None:
-        nonlocal signals
-        signals += 1
-        if signals > 1:
+        nonlocal first
+        now = time.monotonic()
+        if first is None:
+            first = now
+            worker.stop()
+        elif now - first > _SAME_SECONDS:
             # Leases lapse, as they would after a crash; nothing here may take time any more.
             os._exit(ENDED_NOW)
-        worker.stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, signalled)
