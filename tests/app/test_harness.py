@@ -59,6 +59,7 @@ async def test_draining_runs_what_jobs_bring_along() -> None:
         assert await harness.drain() == 3
         assert (await app.get(job)).state is State.COMPLETED
         assert len(charged) == 1
+        harness.assert_submitted(receipt, card="4000")  # spawned ones count, too
 
 
 async def test_inline_has_run_when_submit_returns() -> None:

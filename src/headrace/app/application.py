@@ -14,7 +14,7 @@ from headrace import validation
 from headrace.app.bridge import Bridge
 from headrace.app.connections import Connections
 from headrace.app.context import Context, SyncContext
-from headrace.app.middleware import Middleware, around_submit
+from headrace.app.middleware import Middleware, Submit, around_submit
 from headrace.app.observers import Observer, observe
 from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
 from headrace.clock import Clock
@@ -218,6 +218,10 @@ class Headrace:
         async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
             return (await manager.submit_many(specs)).jobs
 
+        return await self.through_middleware(specs, store)
+
+    async def through_middleware(self, specs: Iterable[JobSpec], store: Submit) -> tuple[Job, ...]:
+        """Submit in another way than `submit_many` does, with the same care around it."""
         async with acknowledged(self.submission_timeout):
             return await around_submit(self.middleware, store)(list(specs))
 
@@ -229,8 +233,17 @@ class Headrace:
         self, specs: Iterable[JobSpec], callback: Task[..., Any] | JobSpec | None = None
     ) -> Batch:
         """Store many jobs as one set; when all have ended, the callback runs once, with `batch`."""
+        manager = await self.manager()
         follow_up = callback.follow_up() if isinstance(callback, Task) else callback
-        return await (await self.manager()).submit_batch(list(specs), follow_up)
+        stored: list[Batch] = []
+
+        async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
+            stored.append(await manager.submit_batch(list(specs), follow_up))
+            # Only middleware looks at the jobs themselves.
+            return await manager.get_many(stored[0].job_ids) if self.middleware else ()
+
+        await self.through_middleware(specs, store)
+        return stored[0]
 
     async def batch(self, batch_id: str) -> BatchProgress:
         """How far the jobs of a batch are."""

@@ -115,7 +115,11 @@ class Context:
 
     async def spawn(self, *specs: JobSpec) -> tuple[Job, ...]:
         """Submit jobs as children of this one: all or none, and only while the lease holds."""
-        return (await self.manager.spawn(self.job.id, self.token, specs)).jobs
+
+        async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
+            return (await self.manager.spawn(self.job.id, self.token, specs)).jobs
+
+        return await self.app.through_middleware(specs, store)
 
     def snooze(
         self, seconds: float | timedelta | None = None, *, until: datetime | None = None
