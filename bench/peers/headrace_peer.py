@@ -53,6 +53,8 @@ class P(AsyncPeer):  # type: ignore[misc]  # its types are the controller's
     async def a_each(self, ids: Iterable[int]) -> None:
         for n in ids:
             await noop.submit(n)
+        # The controller stops this loop between calls; a program's own goes on, and sends the hint.
+        await asyncio.sleep(0.001)
 
     async def a_bulk(self, ids: Iterable[int]) -> None:
         every = list(ids)

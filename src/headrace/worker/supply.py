@@ -21,8 +21,11 @@ _AHEAD_SECONDS = 0.03
 """Jobs are claimed before a slot is free if they will start within this time at the present rate."""
 _RATE_SECONDS = 0.05
 """The present rate is measured over this."""
-_HINT_PAUSE_SECONDS = (0.005, 0.1)
-"""After a hint that led to nothing for us: somebody else's jobs."""
+_HINTS_FREE = 5
+"""Hints in a row that led to nothing before a worker takes them for other workers' jobs: a job of its own
+gives one or two, when it starts and when it ends."""
+_HINT_PAUSE_SECONDS = 0.05
+"""How long it then rests after each."""
 _RETRY_SECONDS = (0.1, 5.0)
 
 
@@ -97,19 +100,17 @@ class Supply:
 
     async def _work(self) -> None:
         """Claim as long as there are jobs, then wait for a sign of new ones."""
-        fruitless = False
-        pause, longest = _HINT_PAUSE_SECONDS
+        fruitless = 0
         while True:
             limit = await self._room()
             jobs = await self.claim(limit)
             if len(jobs) == limit:
                 continue
             if jobs:
-                pause = _HINT_PAUSE_SECONDS[0]
-            elif fruitless:
-                await asyncio.sleep(pause)
-                pause = min(2 * pause, longest)
-            fruitless = await self._wait_for_more()
+                fruitless = 0
+            elif fruitless > _HINTS_FREE:
+                await asyncio.sleep(_HINT_PAUSE_SECONDS)
+            fruitless = fruitless + 1 if await self._wait_for_more() else 0
 
     async def _wait_for_more(self) -> bool:
         """Until there may be jobs for us; True if a hint said so."""

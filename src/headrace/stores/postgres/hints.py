@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from headrace.errors import HeadraceError
 from headrace.stores.postgres.pool import Connection, Pool
@@ -15,6 +15,7 @@ NOTIFY_PAUSE_SECONDS = 0.02
 """At most fifty notifications a second from one process. A NOTIFY takes a lock that the whole server shares
 for the length of a commit: one per insert would halve what many producers can submit."""
 _RETRY_SECONDS = (0.1, 5.0)
+_CLOSE_SECONDS = 1.0
 
 
 class Hints:
@@ -25,6 +26,7 @@ class Hints:
         self._session = session
         self._channel = channel
         self._written = False
+        self._writes = 0
         self._notifier: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._waiters: set[asyncio.Event] = set()
@@ -33,26 +35,31 @@ class Hints:
         """Something was committed here. Costs the writer nothing: others are told in the background."""
         self._wake()
         self._written = True
+        self._writes += 1
         if self._notifier is None or self._notifier.done():
             self._notifier = asyncio.create_task(self._notify())
 
-    async def wait(self, timeout_seconds: float) -> bool:
-        """True as soon as somebody wrote, False after the timeout."""
+    @contextlib.contextmanager
+    def hinted(self) -> Iterator[asyncio.Event]:
+        """An event that is set as soon as somebody has written since.
+
+        Whoever looks at the log with it in hand misses nothing between looking and waiting.
+        """
         if self._listener is None or self._listener.done():
             self._listener = asyncio.create_task(self._listen())
         waiter = asyncio.Event()
         self._waiters.add(waiter)
         try:
-            async with asyncio.timeout(timeout_seconds):
-                await waiter.wait()
-        except TimeoutError:
-            return False
-        else:
-            return True
+            yield waiter
         finally:
             self._waiters.discard(waiter)
 
     async def close(self) -> None:
+        """The last writes are told of before the end: a program may submit and be gone."""
+        if self._written:
+            with contextlib.suppress(HeadraceError, TimeoutError):
+                async with asyncio.timeout(_CLOSE_SECONDS):
+                    await self._session.write("notify", self._channel)
         tasks = [task for task in (self._notifier, self._listener) if task is not None]
         for task in tasks:
             task.cancel()
@@ -65,9 +72,10 @@ class Hints:
 
     async def _notify(self) -> None:
         while self._written:
-            self._written = False
+            writes = self._writes
             with contextlib.suppress(HeadraceError):  # a lost hint costs one poll
                 await self._session.write("notify", self._channel)
+            self._written = self._writes > writes
             await asyncio.sleep(NOTIFY_PAUSE_SECONDS)
 
     async def _listen(self) -> None:

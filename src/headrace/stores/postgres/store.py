@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import time
 from typing import Self
 
@@ -85,11 +87,16 @@ class PostgresStore(Verbs):
         place = log.position(after)
         end = time.monotonic() + timeout_seconds
         while True:
-            if await log.has_grown(self._session, place):
-                return
-            left = end - time.monotonic()
-            if left <= 0 or await self._hints.wait(min(left, POLL_SECONDS)):
-                return
+            with self._hints.hinted() as hint:
+                if await log.has_grown(self._session, place):
+                    return
+                left = end - time.monotonic()
+                if left <= 0:
+                    return
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(min(left, POLL_SECONDS)):
+                        await hint.wait()
+                        return
 
     def on(self, connection: object) -> TransactionStore:
         """This store inside the transaction of `connection`: what is inserted commits or vanishes with it.
