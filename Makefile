@@ -14,7 +14,7 @@ DEV := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test demo bench proofs docs format clean
+.PHONY: help setup check test demo bench proofs storm docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,12 @@ proofs: $(DEV) ## Run the long proofs: millions of waiting jobs, ten processes (
 	$(BIN)/python bench/servers.py postgres tests/processes/drain.py --jobs 50000 --processes 10
 	$(BIN)/python bench/servers.py redis tests/processes/drain.py --jobs 50000 --processes 10
 	$(BIN)/python -m tests.stores.postgres.held
+	$(MAKE) storm
+
+storm: $(DEV) ## Kill and stop workers at random on each durable store, and check every promise
+	$(BIN)/python -m tests.faults.storm
+	$(BIN)/python bench/servers.py postgres tests/faults/storm.py
+	$(BIN)/python bench/servers.py redis tests/faults/storm.py
 
 docs: $(DEV) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from tests.faults.processes import Processes, send, worker_command
 
-SETTINGS = ("--concurrency", "10", "--children", "2", "--poll", "0.5s", "--log-level", "info")
+SETTINGS = ("--concurrency", "10", "--children", "2", "--poll", "0.5s", "--log-json")
 
 
 class Fleet:

@@ -43,14 +43,14 @@ class Processes:
     def said(self, name: str) -> str:
         return (self._folder / f"{name}.err").read_text(errors="replace")
 
-    def tracebacks(self) -> list[str]:
-        """What went wrong and was not handled. Being killed leaves none."""
-        found = []
-        for path in sorted(self._folder.glob("*.err")):
-            _, mark, trace = path.read_text(errors="replace").partition("Traceback")
-            if mark:
-                found.append(f"{path.name}: {mark}{trace[:2000]}")
-        return found
+    def complaints(self) -> list[str]:
+        """Errors that were logged (as JSON), and whatever was not logged at all. Being killed leaves none."""
+        return [
+            f"{path.name}: {line}"
+            for path in sorted(self._folder.glob("*.err"))
+            for line in path.read_text(errors="replace").splitlines()
+            if not line.startswith("{") or '"level":"error"' in line
+        ]
 
     def alive(self) -> list[int]:
         """Every process that carries the mark, grandchildren included."""

@@ -1,6 +1,6 @@
 """A storm of faults on real processes, and the checker afterwards.
 
-python -m tests.faults.storm --url sqlite:////tmp/storm.db --jobs 5000 --workers 4 --kills 40 --stops 20
+python -m tests.faults.storm --jobs 5000 --workers 4 --kills 40 --stops 20 --seed 1
 python bench/servers.py postgres tests/faults/storm.py
 python bench/servers.py redis tests/faults/storm.py
 
@@ -102,7 +102,7 @@ async def _blow(storm: Storm, folder: Path, say: Callable[[str], None]) -> Repor
         violations=[
             *(str(one) for one in check(history)),
             *fleet.defects,
-            *processes.tracebacks(),
+            *processes.complaints(),
             *(f"process {pid} was left behind" for pid in left),
         ],
     )
@@ -167,16 +167,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--url", required=True, help="an empty store")
+    parser.add_argument("--url", help="an empty store; default: a SQLite file of its own")
     parser.add_argument("--jobs", type=int, default=5000)
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--seed", type=int, default=random.randrange(1_000_000))
     chosen = parser.parse_args(arguments)
-    storm = Storm(**{**vars(chosen), "url": chosen.url.replace("{n}", "1")})
-    _print(f"seed {storm.seed}")
     folder = Path(tempfile.mkdtemp(prefix="headrace-storm-"))
+    url = (chosen.url or f"sqlite:///{folder}/jobs.db").replace("{n}", "1")
+    storm = Storm(**{**vars(chosen), "url": url})
+    _print(f"{url.partition(':')[0]}, seed {storm.seed}")
     report = asyncio.run(blow(storm, folder, _print))
     _print(str(report))
     if report.violations:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import time
 from pathlib import Path
@@ -55,6 +56,7 @@ async def test_a_second_signal_ends_at_once(url: str, tmp_path: Path) -> None:
         await workers.until_running(3)
         send(workers.pid, signal.SIGTERM)
         await workers.until(lambda: "waits for" in workers.said)
+        await asyncio.sleep(1.0)  # a second one, not an echo of the first
         began = time.monotonic()
         send(workers.pid, signal.SIGTERM)
         assert await workers.exit_code() == 1
