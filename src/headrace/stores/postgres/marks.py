@@ -39,7 +39,7 @@ class Start(NamedTuple):
 
 
 class Marks:
-    """What is known of the lanes, for one tag filter. See functions/claim_jobs.sql.
+    """What is known of the lanes, for one tag filter. See functions/pick_jobs.sql.
 
     Used only while a forgotten transaction makes it necessary, first for jobs that came in time, then,
     if that does not help, for early ones too.

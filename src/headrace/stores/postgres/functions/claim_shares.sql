@@ -19,7 +19,7 @@ CREATE FUNCTION headrace.claim_shares(
     gate_bodies bytea[],
     share_lanes integer[],
     share_jobs integer[],
-    -- one element per share, NULL: read its lane from the beginning; see claim_jobs
+    -- one element per share, NULL: read its lane from the beginning; see pick_jobs
     mark_run_ats timestamptz[],
     mark_seqs bigint[],
     early_run_ats timestamptz[],
@@ -47,7 +47,7 @@ BEGIN
         RETURN NEXT moved_on;
         RETURN;
     END IF;
-    -- The nesting fixes the order of work: see claim_jobs. A lane may come more than once: its later shares
+    -- The nesting fixes the order of work: see pick_jobs. A lane may come more than once: its later shares
     -- go over what the earlier ones have locked.
     WITH shares AS MATERIALIZED (
         SELECT
@@ -115,7 +115,7 @@ BEGIN
         SELECT *
         FROM headrace.lease_jobs(
             picked, picked_states, '{}', '{}', the_worker, the_time, the_nonce, own_lease, the_lease,
-            NULL
+            NULL, FALSE
         );
     END IF;
 END;

@@ -7,7 +7,7 @@
 -- are looked at, and whoever ends one holds its lock and afterwards looks for edges with a new snapshot.
 CREATE FUNCTION headrace.insert_jobs(
     the_time timestamptz,
-    is_late boolean, -- the caller's own transaction decides when this commits: see claim_jobs
+    is_late boolean, -- the caller's own transaction decides when this commits: see pick_jobs
     fence_id text,
     fence_token text,
     guard_ids text[], -- stored parents, and the outcome each was read with

@@ -1,4 +1,4 @@
--- The lanes with due jobs that match: of the early ones and the others each (see claim_jobs) the first, and
+-- The lanes with due jobs that match: of the early ones and the others each (see pick_jobs) the first, and
 -- how many there are, counted up to the limit. A row without a lane at the end has the number of index
 -- entries that were read.
 CREATE FUNCTION headrace.lane_heads(

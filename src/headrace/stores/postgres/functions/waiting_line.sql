@@ -1,4 +1,4 @@
--- The due jobs of one lane, the early ones and the others (see claim_jobs): up to so many of each, from their
+-- The due jobs of one lane, the early ones and the others (see pick_jobs): up to so many of each, from their
 -- mark on, with the first of their kind. Merged into the query around it.
 CREATE FUNCTION headrace.waiting_line(
     the_lane integer,

@@ -63,7 +63,7 @@ CREATE TABLE headrace.jobs (
     failures integer NOT NULL CHECK (failures >= 0),
     losses integer NOT NULL CHECK (losses >= 0),
     max_attempts integer CHECK (max_attempts >= 1),
-    early boolean NOT NULL, -- it became claimable with a due time in the past: see claim_jobs
+    early boolean NOT NULL, -- it became claimable with a due time in the past: see pick_jobs
     state text NOT NULL CHECK (
         state IN (
             'blocked', 'pending', 'running', 'cancelling', 'retrying', 'lost',

@@ -1,4 +1,5 @@
--- Lease up to `the_limit` due jobs, in the order priority, run_at, seq, and log it.
+-- Lock up to `the_limit` due jobs, in the order priority, run_at, seq, for lease_jobs: the query `claim` puts the two
+-- together, since rows that pass through one function more are copied once more.
 --
 -- Cost. Each lane with waiting jobs is probed by its index for at most `the_reach` of them, one priority after
 -- the other, so neither jobs that wait behind those nor jobs that are not due yet are ever looked at. A reach
@@ -10,26 +11,27 @@
 -- it saw there. Jobs that become claimable with a due time in the past (given back, lost, unblocked,
 -- submitted late) are `early`, and kept apart in the index, because they can appear before such a mark;
 -- the others become visible within moments of their due time. How the caller uses that: marks.py.
-CREATE FUNCTION headrace.claim_jobs(
-    the_worker text,
+CREATE FUNCTION headrace.pick_jobs(
     the_time timestamptz,
     the_limit integer,
     the_reach integer,
-    the_nonce text,
     the_tenant text, -- NULL: any
     the_queues text[], -- NULL: any
     the_types text[], -- NULL: any
     the_tags text[],
-    own_lease boolean, -- lease until `the_lease`, whatever the job says
-    the_lease timestamptz,
     mark_lanes integer[],
     gap_ends integer[],
     mark_run_ats timestamptz[],
     mark_seqs bigint[],
     early_run_ats timestamptz[], -- NULL: only the other mark is known
-    early_seqs bigint[]
-) RETURNS SETOF headrace.claimed_job
--- A row without a seq at the end says: others held so many jobs that a longer reach may find more.
+    early_seqs bigint[],
+    OUT picked bigint[], -- NULL: none
+    OUT picked_states text[],
+    OUT first_run_ats timestamptz[],
+    OUT first_seqs bigint[],
+    OUT excess bigint,
+    OUT cut_short boolean -- others held so many jobs that a longer reach may find more
+)
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 -- By index, whatever the statistics say: they may be from a time when the tables were empty.
@@ -45,12 +47,6 @@ DECLARE
     entries bigint;
     lane_ids integer[];
     priorities smallint[];
-    picked bigint[];
-    picked_states text[];
-    first_run_ats timestamptz[];
-    first_seqs bigint[];
-    cut_short boolean;
-    answer headrace.claimed_job;
 BEGIN
     IF cardinality(the_tags) > 0 THEN
         driver := headrace.rarest_waiting(the_tags);
@@ -190,17 +186,6 @@ BEGIN
         FROM locked;
     END IF;
     entries := entries + pg_stat_get_xact_tuples_returned(walked);
-
-    IF picked IS NOT NULL THEN
-        RETURN QUERY
-        SELECT *
-        FROM headrace.lease_jobs(
-            picked, picked_states, first_run_ats, first_seqs, the_worker, the_time, the_nonce,
-            own_lease, the_lease, entries - 2 * cardinality(lane_ids) * the_reach
-        );
-    END IF;
-    IF cut_short THEN
-        RETURN NEXT answer;
-    END IF;
+    excess := entries - 2 * cardinality(lane_ids) * the_reach;
 END;
 $$;
