@@ -32,6 +32,8 @@ _CHANGING = (
     (re.compile(r"\b(just now|\d[\d.dhms]* ago|in \d[\d.dhms]*)"), "AGE"),
     (re.compile(r"\b(after|ran) \d[\d.]*m?s\b"), r"\1 SPAN"),
     (re.compile(r"^.*headrace\.db: no such file", re.MULTILINE), "headrace: FILE: no such file"),
+    (re.compile(r"^(\[\d\]) \d+$", re.MULTILINE), r"\1 PID"),
+    (re.compile(r"\bby \S+-\d+-[0-9a-f]{6}\b"), "by WORKER"),
     (re.compile(r" +"), " "),
 )
 

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -11,13 +8,15 @@ from headrace.cli.exits import Exit
 from headrace.cli.records import EventRecord, JobRecord
 from headrace.cli.settings import Command
 from tests.cli.commands import every_command
-from tests.cli.pages import File, steady, steps
+from tests.cli.pages import Typed, steps
+from tests.cli.reader import Reader
 from tests.cli.shell import Shell
 
 DOCS = Path(__file__).parents[2] / "docs"
 REFERENCE = DOCS / "reference" / "cli.md"
 PAGES = (
     DOCS / "tutorial" / "first-jobs.md",
+    DOCS / "tutorial" / "first-application.md",
     DOCS / "howto" / "cancel-by-tag.md",
     DOCS / "howto" / "redrive-dead-letters.md",
     DOCS / "howto" / "why-is-my-job-not-running.md",
@@ -28,6 +27,11 @@ PAGES = (
     DOCS / "howto" / "batches-and-hooks.md",
     DOCS / "howto" / "limit-a-queue.md",
     DOCS / "howto" / "run-on-a-schedule.md",
+    DOCS / "howto" / "run-workers.md",
+    DOCS / "howto" / "test-your-tasks.md",
+    DOCS / "howto" / "observe.md",
+    DOCS / "howto" / "change-arguments.md",
+    DOCS / "reference" / "application.md",
 )
 
 
@@ -35,32 +39,11 @@ PAGES = (
 def test_the_commands_of_a_page_print_what_it_shows(
     shell: Shell, tmp_path: Path, page: Path
 ) -> None:
-    code = 0
     commands = 0
-    for step in steps(page):
-        if isinstance(step, File):
-            (tmp_path / step.name).write_text(step.content, "utf-8")
-            continue
-        commands += 1
-        program, *words = shlex.split(step.line)
-        match program:
-            case "headrace":
-                answer = shell.bare(*words)
-                code, printed = answer.code, answer.out + answer.err
-            case "python":
-                done = subprocess.run(
-                    [sys.executable, *words],
-                    cwd=tmp_path,
-                    capture_output=True,
-                    text=True,
-                    check=False,
-                )
-                code, printed = done.returncode, done.stdout + done.stderr
-            case "echo":
-                printed = str(code)
-            case _:
-                raise AssertionError(step.line)
-        assert steady(printed) == steady(step.printed), step.line
+    with Reader(shell, tmp_path) as reader:
+        for step in steps(page):
+            reader.follow(step)
+            commands += isinstance(step, Typed)
     assert commands > 1
 
 
