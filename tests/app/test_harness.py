@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from datetime import timedelta
 
 import pytest
 
-from headrace import Context, Headrace, State, TemporaryError
+from headrace import Context, Headrace, State, SyncContext, TemporaryError
 from headrace.clock import ManualClock
 from headrace.schedules import Every
 from headrace.testing import Crash, Harness
@@ -26,6 +27,19 @@ async def charge(ctx: Context, card: str, pence: int = 100) -> str:
 
 @app.task
 def receipt(card: str) -> None: ...
+
+
+@app.task(isolation="process")
+def convert(ctx: SyncContext, card: str) -> int:
+    ctx.progress(0.5)
+    ctx.spawn(receipt.spec(card))
+    return os.getpid()
+
+
+@app.task(isolation="process")
+async def convert_async(card: str) -> int:
+    await charge.submit(card)  # in a child, this would reach the real store
+    return os.getpid()
 
 
 @app.task
@@ -102,6 +116,15 @@ async def test_a_crash_before_the_handler_runs_it_once() -> None:
         assert await harness.crash(Crash.BEFORE_HANDLER) == 1
         assert await harness.recover() == 1
     assert len(charged) == 1
+
+
+async def test_tasks_of_child_processes_stay_in_this_one() -> None:
+    async with Harness(app) as harness:
+        jobs = [await convert.submit("4000"), await convert_async.submit("4001")]
+        assert await harness.drain() == 4
+        assert [await app.result(job) for job in jobs] == [os.getpid()] * 2
+        harness.assert_submitted(receipt, card="4000")
+        harness.assert_submitted(charge, card="4001")
 
 
 async def test_schedules_fire_when_time_passes() -> None:

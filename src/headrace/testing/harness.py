@@ -11,12 +11,13 @@ Nothing waits for real time, so retries of tomorrow and crashes of workers take 
 from __future__ import annotations
 
 import enum
+import inspect
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any, Self
 
-from headrace.app import Headrace, Middleware, Task
+from headrace.app import Context, Headrace, Middleware, Task
 from headrace.app.middleware import Submit
 from headrace.clock import ManualClock
 from headrace.manager import JobManager, Outcome
@@ -24,6 +25,7 @@ from headrace.model import LEASED, Job
 from headrace.spec import JobSpec
 from headrace.worker import Settings, Worker
 from headrace.worker.attempt import Attempt
+from headrace.worker.execution import Execution, on_loop
 
 _SETTINGS = Settings(concurrency=10, maintenance=False, isolate_suspects=False)
 _PAST_THE_LEASE = timedelta(seconds=1)
@@ -90,7 +92,7 @@ class Harness:
 
     async def drain(self, *, jobs: int | None = None) -> int:
         """Run what is due, and what becomes due thereby, by the clock as it stands; how many ran."""
-        return await Worker(self.app, _SETTINGS).drain(jobs=jobs)
+        return await _Here(self.app, _SETTINGS).drain(jobs=jobs)
 
     async def advance(self, seconds: float) -> int:
         """Let time pass, with all that happens then: lapsed leases, schedules, retries. How many jobs ran."""
@@ -119,7 +121,21 @@ class Harness:
         return await self.advance(0)
 
 
-class _Crashing(Worker):
+class _Here(Worker):
+    """Runs everything in this process: a child would load the application anew, with its real store."""
+
+    async def _set_up(self) -> None:
+        await super()._set_up()
+        self._execution = Execution(
+            threads=self._threads, children=self._instead, middleware=self.app.middleware
+        )
+
+    async def _instead(self, task: Task[..., Any], context: Context) -> Any:
+        is_async = inspect.iscoroutinefunction(task.function)
+        return await (on_loop if is_async else self._threads)(task, context)
+
+
+class _Crashing(_Here):
     """Dies, as far as the store can tell, at the moment a handler has ended."""
 
     def _close_attempt(self, attempt: Attempt, outcome: Outcome | None) -> None:  # noqa: ARG002 - that is the crash
