@@ -164,14 +164,15 @@ class Watch:
     async def _count_leased(self, now: datetime, events: Sequence[Event]) -> None:
         """How many jobs each worker holds: counted now and then, and in between kept up by the events."""
         if self._leased_at is None or now - self._leased_at >= timedelta(seconds=LEASED_SECONDS):
+            self._leased_at = self._jobs.clock.now()
             query = Query(tenant=self._jobs.tenant, states=tuple(LEASED), limit=LEASED_MAX)
             jobs = await self._jobs.store.find(query)
             self._leased = Counter(job.assignee for job in jobs if job.assignee is not None)
             self._leased_at_least = len(jobs) >= LEASED_MAX
-            self._leased_at = now
             return
         for event in events:
-            if event.worker is not None:
+            # What came before the count is in it, though it was read from the log only now.
+            if event.worker is not None and event.at >= self._leased_at:
                 self._leased[event.worker] += (event.after in LEASED) - (event.before in LEASED)
 
     def _rates(self) -> Rates | None:
