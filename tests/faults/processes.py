@@ -43,6 +43,14 @@ class Processes:
     def said(self, name: str) -> str:
         return (self._folder / f"{name}.err").read_text(errors="replace")
 
+    def count_lines(self, text: str) -> int:
+        """How often it was said, by all together."""
+        return sum(
+            text in line
+            for path in self._folder.glob("*.err")
+            for line in path.read_text(errors="replace").splitlines()
+        )
+
     def complaints(self) -> list[str]:
         """Errors that were logged (as JSON), and whatever was not logged at all. Being killed leaves none."""
         return [

@@ -35,12 +35,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds without any event."""
     havoc: Havoc
     submitters_killed: int
+    refused: int
+    """Outcomes that came too late, as the workers that offered them have logged."""
     history: History
     violations: list[str]
 
     @property
-    def late(self) -> int:
-        """Handlers that came to their end though their lease had lapsed: all of them were refused."""
+    def in_vain(self) -> int:
+        """Handlers that came to an end of which nothing is recorded: killed before it was, or too late."""
         lapsed = {
             (event.job_id, event.attempt)
             for event in self.history.events
@@ -68,7 +70,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.submitters_killed} submitters killed ({self.unanswered} jobs unanswered)",
             f"{havoc.cancelled} running jobs cancelled\n  runs: {len(history.client.runs):,} of handlers",
             f"{lost} leases lost",
-            f"{self.late} outcomes too late and refused\n  ended: "
+            f"{self.in_vain} ended in vain",
+            f"{self.refused} outcomes refused\n  ended: "
             + ", ".join(f"{name} {count:,}" for name, count in states.most_common()),
             f"{self.drain_seconds:.1f} s after the last fault",
             f"longest silence {self.longest_silence:.1f} s\n  log: {len(history.events):,} events",

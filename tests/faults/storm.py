@@ -98,6 +98,7 @@ async def _blow(storm: Storm, folder: Path, say: Callable[[str], None]) -> Repor
         longest_silence=observer.longest_silence,
         havoc=faults.done,
         submitters_killed=sum(client.result() for client in clients),
+        refused=processes.count_lines(" was refused: "),
         history=history,
         violations=[
             *(str(one) for one in check(history)),

@@ -34,7 +34,7 @@ async def test_a_storm_breaks_no_promise(store_url: str, tmp_path: Path) -> None
     assert len(history.jobs) >= 600
     assert report.submitters_killed > 0, str(report)
     assert report.havoc.leases_killed > 0, str(report)
-    assert report.late > 0, str(report)
+    assert report.refused > 0, str(report)
     assert report.havoc.cancelled > 0, str(report)
     kinds = {event.kind for event in history.events}
     assert kinds >= set(EventKind) - {EventKind.RELEASED, EventKind.ABANDONED}, str(report)
