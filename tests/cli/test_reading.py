@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from headrace import JobManager
+from headrace import Context, Headrace, JobManager, Worker, WorkerSettings
 from tests.cli.shell import Shell
 
 
@@ -159,3 +161,21 @@ def test_explain(shell: Shell, json: bool) -> None:
         assert len(reasons) == 3
         assert "(in 1h59m)" in shell.ok("explain", first).out
     assert shell("explain", "nothing").code == 3
+
+
+def test_show_prints_what_handlers_have_logged(shell: Shell) -> None:
+    app = Headrace(shell.url)
+
+    @app.task
+    async def work(ctx: Context) -> None:
+        ctx.log("half way\x1b[31m", rows=7)
+
+    async def run() -> None:
+        async with app:
+            await work.options(id="logged").submit()
+            await Worker(app, WorkerSettings(maintenance=False)).drain()
+
+    asyncio.run(run())
+    assert "attempt 1: half way\\x1b[31m rows=7\n" in shell.ok("show", "logged").out
+    document = shell.ok("show", "logged", "--json").json
+    assert document["log"][0]["fields"] == {"rows": 7}

@@ -26,7 +26,7 @@ from headrace.model import Category
 from headrace.worker import Settings, Worker
 from tests.worker.running import kinds, reached, until, working
 
-SHORT_LEASE = Policy(lease_seconds=0.6)
+SHORT_LEASE = Policy(lease_seconds=1.2)
 
 
 async def test_a_job_longer_than_its_lease_runs_once(store_url: str) -> None:
@@ -36,13 +36,13 @@ async def test_a_job_longer_than_its_lease_runs_once(store_url: str) -> None:
     @app.task
     async def long() -> str:
         runs.append(1)
-        await asyncio.sleep(2)
+        await asyncio.sleep(2.6)
         return "done"
 
     @app.task
     async def block() -> str:
         runs.append(1)
-        time.sleep(1.5)  # noqa: ASYNC251 - a handler that does what it must not
+        time.sleep(2.6)  # noqa: ASYNC251 - a handler that does what it must not
         return "done"
 
     async with app, working(app), working(app):
@@ -95,6 +95,8 @@ async def test_failures_snoozes_and_bad_results(store_url: str) -> None:
                 raise Snooze(3600)
             case "object":
                 return object()
+            case "bad submission":
+                await act.submit(object())
             case "cancel":
                 raise asyncio.CancelledError
             case _:
@@ -110,6 +112,7 @@ async def test_failures_snoozes_and_bad_results(store_url: str) -> None:
                 "snooze",
                 "raise snooze",
                 "object",
+                "bad submission",
                 "cancel",
                 "exit",
             )
@@ -134,6 +137,8 @@ async def test_failures_snoozes_and_bad_results(store_url: str) -> None:
     assert _code(ended["object"]) == "invalid_result"
     assert _code(ended["wrong"]) == "invalid_arguments"
     assert ended["wrong"].state is State.FAILED
+    assert _code(ended["bad submission"]) == "InvalidPayload"  # the handler's own failure
+    assert ended["bad submission"].state is State.RETRYING
     assert _code(ended["cancel"]) == "CancelledError"
     assert _code(ended["exit"]) == "SystemExit"
 

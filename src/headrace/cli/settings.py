@@ -18,6 +18,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """As given on the command line; what stands after the command's name wins."""
 
     url: str = DEFAULT_URL
+    url_given: bool = False
+    """Somebody named it: on the command line, or in the environment."""
     tenant: str | None = None
     keys: str | None = None
     """The file of a key ring."""
@@ -141,4 +143,6 @@ def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None
     settings = ctx.obj if isinstance(ctx.obj, Settings) else Settings()
     if value is not None:
         settings = msgspec.structs.replace(settings, **{str(param.name): value})
+        if param.name == "url":
+            settings = msgspec.structs.replace(settings, url_given=True)
     ctx.obj = settings

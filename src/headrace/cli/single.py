@@ -23,7 +23,7 @@ from headrace.cli.records import (
 )
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
-from headrace.envelope import is_sealed, told, unpack
+from headrace.envelope import is_sealed, published, told, unpack
 from headrace.manager import Reason, Why
 from headrace.model import Job, Priority
 
@@ -35,6 +35,8 @@ class ShownRecord(JobRecord, frozen=True, kw_only=True):
 
     depends_on: tuple[DependencyRecord, ...]
     dependents: tuple[DependencyRecord, ...]
+    log: Any
+    """What the handlers have logged."""
 
 
 class ReasonRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +61,14 @@ async def show(session: Session, id: str) -> Exit:
     before = tuple(map(parent_record, await session.jobs.store.edges(child_id=job.id)))
     after = tuple(map(child_record, await session.jobs.store.edges(parent_id=job.id)))
     if session.out.as_json:
-        session.out.document(ShownRecord(**job_fields(job), depends_on=before, dependents=after))
+        session.out.document(
+            ShownRecord(
+                **job_fields(job),
+                depends_on=before,
+                dependents=after,
+                log=None if job.log_json is None else msgspec.Raw(published(job.log_json)),
+            )
+        )
         return Exit.OK
     now = session.jobs.clock.now()
     session.out.fields(
@@ -91,6 +100,8 @@ async def show(session: Session, id: str) -> Exit:
             ("result", _json(job.result_json)),
         ]
     )
+    for line in _log(job):
+        session.out.text(f"  {line}")
     return Exit.OK
 
 
@@ -126,6 +137,21 @@ def _relative(reason: Reason, now: datetime) -> str:
     """The times of a reason as ages, which is what one wants to know first."""
     ages = [duration.age(fact, now) for fact in reason.facts.values() if isinstance(fact, datetime)]
     return f" ({', '.join(ages)})" if ages else ""
+
+
+def _log(job: Job) -> list[str]:
+    """What the handlers have logged, a line each."""
+    if job.log_json is None:
+        return []
+    if is_sealed(job.log_json):
+        return [f"log: {_json(job.log_json)}"]
+    return ["log:"] + [
+        one_line(
+            f"  {line.get('at', '')} attempt {line.get('attempt', '?')}: {line.get('text', '')}"
+            + "".join(f" {name}={value!r}" for name, value in line.get("fields", {}).items())
+        )
+        for line in job.log
+    ]
 
 
 def _attempts(job: Job) -> str:

@@ -9,7 +9,7 @@ import click
 
 from headrace.cli.exits import Ended, Exit
 from headrace.cli.session import current_settings, key_ring
-from headrace.cli.settings import DEFAULT_URL, command
+from headrace.cli.settings import command
 from headrace.cli.values import SECONDS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def worker(
     configure(as_json=log_json, level=log_level)
     app = load_app(place)
     settings = current_settings()
-    if settings.url != DEFAULT_URL:
+    if settings.url_given:
         app.url = settings.url
     if settings.tenant is not None:
         app.tenant = settings.tenant
@@ -150,7 +150,7 @@ def _single(ctx: click.Context) -> list[str]:
     """The command line of one of several processes: the same, but for their number."""
     settings = current_settings()
     words = [sys.executable, "-m", "headrace.cli", "worker", ctx.params["place"]]
-    if settings.url != DEFAULT_URL:
+    if settings.url_given:
         words += ["--url", settings.url]
     if settings.tenant is not None:
         words += ["--tenant", settings.tenant]

@@ -20,7 +20,6 @@ from headrace.errors import (
     HandlerError,
     HeadraceError,
     InvalidInput,
-    InvalidPayload,
     Snooze,
 )
 from headrace.manager import (
@@ -38,6 +37,7 @@ from headrace.worker.execution import (
     ChildDied,
     Execute,
     HandlerRaised,
+    InvalidArguments,
     InvalidResult,
     MemoryExceeded,
 )
@@ -220,8 +220,7 @@ class Attempt:
 
     def _failed(self, error: BaseException) -> Outcome:
         match error:
-            case InvalidPayload():
-                # Not the handler's doing: what is stored does not fit, and never will.
+            case InvalidArguments():
                 failure = Failure(str(error), Category.PERMANENT, "invalid_arguments")
             case InvalidResult():
                 failure = Failure(str(error), Category.PERMANENT, "invalid_result")
@@ -244,7 +243,7 @@ class Attempt:
         """
         job = self.job
         is_secret = job.seals is not None
-        is_expected = isinstance(error, HandlerError | InvalidPayload | InvalidResult)
+        is_expected = isinstance(error, HandlerError | InvalidArguments | InvalidResult)
         logger.log(
             logging.INFO if is_expected else logging.WARNING,
             "job %s (%s) failed, attempt %d: %s",

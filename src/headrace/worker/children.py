@@ -14,9 +14,15 @@ import msgspec
 
 from headrace.app.context import Context
 from headrace.app.task import Task
-from headrace.errors import HeadraceError, InvalidPayload, PermanentError, Snooze, TemporaryError
+from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
 from headrace.worker import child
-from headrace.worker.execution import ChildDied, HandlerRaised, InvalidResult, MemoryExceeded
+from headrace.worker.execution import (
+    ChildDied,
+    HandlerRaised,
+    InvalidArguments,
+    InvalidResult,
+    MemoryExceeded,
+)
 from headrace.worker.settings import Settings
 
 _MB = 1 << 20
@@ -171,7 +177,7 @@ def _error(kind: str, text: str, detail: Any) -> BaseException:
         case "memory":
             return MemoryExceeded(text)
         case "arguments":
-            return InvalidPayload(text)
+            return InvalidArguments(text)
         case "result":
             return InvalidResult(text)
         case _:

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from headrace.app.context import Context, enter
 from headrace.app.middleware import Middleware, around_run
 from headrace.app.task import Isolation, Task
+from headrace.errors import InvalidPayload
 
 Execute = Callable[[Task[..., Any], Context], Awaitable[Any]]
 """Runs a task for the job of a context. Cancelling it stops the handler."""
@@ -19,6 +20,10 @@ class ChildDied(Exception):
 
 class MemoryExceeded(Exception):
     """The handler asked for more memory than it may have."""
+
+
+class InvalidArguments(Exception):
+    """What is stored does not fit what the handler takes, and never will."""
 
 
 class InvalidResult(Exception):
@@ -72,7 +77,10 @@ async def on_loop(task: Task[..., Any], context: Context) -> Any:
 
 def arguments(task: Task[..., Any], context: Context, given: object) -> dict[str, Any]:
     """What the handler is called with; `given` is passed for its context."""
-    keywords = task.load(context.job)
+    try:
+        keywords = task.load(context.job)
+    except InvalidPayload as error:
+        raise InvalidArguments(str(error)) from error
     if task.arguments.context_name is not None:
         keywords[task.arguments.context_name] = given
     return keywords
