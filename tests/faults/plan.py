@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from headrace import Dependency, DependencyKind, JobSpec
+from headrace import Dependency, DependencyKind, Job, JobSpec, State
 from headrace.stores.base import KeyScope
 from tests.faults.app import scope_of
 
@@ -41,6 +41,21 @@ def plan(jobs: int, seed: int) -> list[Batch]:
         if left == 0:
             return batches
     raise AssertionError("shapes never end")
+
+
+_BAD_ENDS = {
+    "fail_always": {State.DEAD},
+    "fail_for_good": {State.FAILED},
+    "wait_to_be_cancelled": {State.COMPLETED, State.CANCELLED, State.ABANDONED},
+}
+
+
+def misfits(jobs: Iterable[Job]) -> Iterator[str]:
+    """Jobs that did not end as they were meant to: no kill and no stop may change how a job ends."""
+    for job in jobs:
+        fell = job.failure is not None and job.failure.code == "dependency"
+        if not fell and job.state not in _BAD_ENDS.get(job.type, {State.COMPLETED}):
+            yield f"job {job.id} ({job.type}) is {job.state}: {job.failure}"
 
 
 def _shapes(dice: random.Random) -> Iterator[list[JobSpec]]:

@@ -34,7 +34,7 @@ from tests.faults.app import LEASE_SECONDS, LOG_VARIABLE, POLICY
 from tests.faults.fleet import Fleet
 from tests.faults.havoc import Faults, cancel_running
 from tests.faults.observer import Observer
-from tests.faults.plan import SUBMITTERS
+from tests.faults.plan import SUBMITTERS, misfits
 from tests.faults.processes import Processes
 from tests.faults.report import Report, Storm
 
@@ -102,6 +102,7 @@ async def _blow(storm: Storm, folder: Path, say: Callable[[str], None]) -> Repor
         history=history,
         violations=[
             *(str(one) for one in check(history)),
+            *misfits(history.jobs.values()),
             *fleet.defects,
             *processes.complaints(),
             *(f"process {pid} was left behind" for pid in left),
