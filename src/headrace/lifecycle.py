@@ -39,6 +39,7 @@ from headrace.policy import CancelMode
 from headrace.retry import Backoff, NoBackoff
 
 FAILURE_CHARS_MAX = 100_000
+FAILURE_CODE_CHARS_MAX = 200
 
 # --- commands ------------------------------------------------------------------------------------
 
@@ -408,11 +409,18 @@ def _storable(failure: Failure) -> Failure:
     A handler's message may hold anything (a file name that is not UTF-8); it must not keep the failure
     from being recorded.
     """
-    message = failure.message
-    if len(message) <= FAILURE_CHARS_MAX and message.isascii() and "\0" not in message:
+    message = _text(failure.message, FAILURE_CHARS_MAX)
+    code = None if failure.code is None else _text(str(failure.code), FAILURE_CODE_CHARS_MAX)
+    if message is failure.message and code is failure.code:
         return failure
-    cut = message[:FAILURE_CHARS_MAX].replace("\0", "\ufffd")
-    return replace(failure, message=cut.encode("utf-8", "replace").decode("utf-8"))
+    return replace(failure, message=message, code=code)
+
+
+def _text(text: str, chars_max: int) -> str:
+    if len(text) <= chars_max and text.isascii() and "\0" not in text:
+        return text
+    cut = text[:chars_max].replace("\0", "\ufffd")
+    return cut.encode("utf-8", "replace").decode("utf-8")
 
 
 def _has_reason(job: Job) -> bool:

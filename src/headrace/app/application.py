@@ -206,7 +206,7 @@ class Headrace:
 
     # --- jobs ------------------------------------------------------------------------------------
 
-    async def submit(self, task: Task[..., Any] | str, *args: Any, **kwargs: Any) -> Job:
+    async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job:
         """Store a call of the task, named by itself or by its registered name, as a job."""
         (job,) = await self.submit_many([self._task(task).spec(*args, **kwargs)])
         return job
@@ -262,8 +262,8 @@ class Headrace:
 
     async def cancel(self, job: Job | str, reason: str | None = None) -> Job:
         """Ask for the job not to run, or to stop."""
-        cancelled = await (await self.manager()).cancel([_id(job)], reason=reason)
-        return cancelled.jobs[0]
+        await (await self.manager()).cancel([_id(job)], reason=reason)
+        return await self.get(job)
 
     async def result(self, job: Job | str) -> Any:
         """What the handler returned, as the type it is annotated with.

@@ -13,7 +13,11 @@ import msgspec
 from headrace.app.context import Context, SyncContext
 from headrace.errors import InvalidInput, InvalidPayload
 
-_REFUSED = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_REFUSED = (
+    inspect.Parameter.POSITIONAL_ONLY,
+    inspect.Parameter.VAR_POSITIONAL,
+    inspect.Parameter.VAR_KEYWORD,
+)
 
 
 class Arguments:
@@ -30,7 +34,7 @@ class Arguments:
         for parameter in own:
             if parameter.kind in _REFUSED:
                 raise InvalidInput(
-                    f"task {name!r} takes *{parameter.name}: a job's arguments are stored by name, "
+                    f"task {name!r} takes {str(parameter)!r}: a job's arguments are stored by name, "
                     "so each must be named"
                 )
         self._signature = signature.replace(parameters=own)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import weakref
 from collections.abc import Awaitable, Callable
 
@@ -25,6 +26,7 @@ class Connections:
             weakref.WeakKeyDictionary()
         )
         self._only_store: JobStore | None = None
+        self._mutex = threading.Lock()
 
     async def get(self) -> JobManager:
         loop = asyncio.get_running_loop()
@@ -34,10 +36,18 @@ class Connections:
                 manager = self._managers.get(loop)
                 if manager is None:
                     manager = await self._open(self._only_store)
-                    self._managers[loop] = manager
                     if not manager.capabilities.shared:
-                        self._only_store = manager.store
+                        first = self._first_of(manager.store)
+                        if first is not manager.store:  # another loop was quicker
+                            manager = await self._open(first)
+                    self._managers[loop] = manager
         return manager
+
+    def _first_of(self, store: JobStore) -> JobStore:
+        with self._mutex:
+            if self._only_store is None:
+                self._only_store = store
+            return self._only_store
 
     async def close(self) -> None:
         """Give back the connections of the running loop."""

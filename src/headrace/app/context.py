@@ -60,9 +60,10 @@ class Context:
         self.token: str = job.token
         """The fencing token: an outside system that remembers the last can refuse a late attempt."""
         self.deadline: datetime | None = None
-        """When the execution timeout strikes, by the store's clock."""
-        self.is_cancelled = False
-        """Somebody asked to stop, or the lease is gone. Handlers in threads should look now and then."""
+        """When the execution timeout strikes, by the store's clock; None before the handler starts."""
+        self._is_cancelled = False
+        self.has_seen_cancellation = False
+        """The handler has looked at `is_cancelled` since it was told to stop."""
         self._lines: list[LogLine] = []
         self._lines_dirty = False
 
@@ -70,6 +71,25 @@ class Context:
     def current() -> Context:
         """The context of the handler that is running. LookupError outside of one."""
         return _current.get()
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Somebody asked to stop, or the lease is gone. Handlers in threads should look now and then.
+
+        One that has seen it and then returns has stopped: what it returns is no result.
+        """
+        if self._is_cancelled:
+            self.has_seen_cancellation = True
+        return self._is_cancelled
+
+    def tell_cancelled(self) -> None:
+        """Let `is_cancelled` say so."""
+        self._is_cancelled = True
+
+    def begin(self) -> None:
+        """The handler starts now, and its execution timeout with it."""
+        if self.job.timeout_seconds is not None and self.deadline is None:
+            self.deadline = self.clock.now() + timedelta(seconds=self.job.timeout_seconds)
 
     @property
     def attempt(self) -> int:
@@ -149,6 +169,7 @@ class Context:
         except (TypeError, ValueError) as error:
             raise InvalidInput(f"the fields of a log line must be JSON: {error}") from error
         self._lines.append(line)
+        del self._lines[:-LOG_LINES_MAX]
         self._lines_dirty = True
 
     @property
@@ -157,11 +178,16 @@ class Context:
 
     async def flush_log(self) -> None:
         """Write the lines logged so far. The oldest give way when there are too many."""
-        self._lines_dirty = False
         kept: Sequence[Any] = [*self.job.log, *self._lines][-LOG_LINES_MAX:]
         while len(msgspec.json.encode(kept)) > LOG_BYTES_MAX:
             kept = kept[len(kept) // 4 + 1 :]
-        await self.manager.keep_log(self.job.id, self.token, msgspec.to_builtins(kept))
+        lines = msgspec.to_builtins(kept)
+        self._lines_dirty = False
+        try:
+            await self.manager.keep_log(self.job.id, self.token, lines)
+        except BaseException:
+            self._lines_dirty = True
+            raise
 
 
 class SyncContext(Bridge):

@@ -9,7 +9,7 @@ import click
 
 from headrace.cli.exits import Ended, Exit
 from headrace.cli.session import current_settings, key_ring
-from headrace.cli.settings import command
+from headrace.cli.settings import URL_VARIABLE, command
 from headrace.cli.values import SECONDS
 
 if TYPE_CHECKING:
@@ -108,7 +108,10 @@ def worker(
             raise click.UsageError("--metrics-port is for one process: give each its own port")
         _serve_metrics(app, metrics_host, metrics_port)
     if processes > 1:
-        return Exit(min(1, Supervisor(_single(click.get_current_context()), processes).run()))
+        # By the environment: a url may hold a password, and everybody can read a command line.
+        variables = {URL_VARIABLE: settings.url} if settings.url_given else {}
+        single = _single(click.get_current_context())
+        return Exit(min(1, Supervisor(single, processes, variables).run()))
     return Exit(
         serve(
             app,
@@ -150,8 +153,6 @@ def _single(ctx: click.Context) -> list[str]:
     """The command line of one of several processes: the same, but for their number."""
     settings = current_settings()
     words = [sys.executable, "-m", "headrace.cli", "worker", ctx.params["place"]]
-    if settings.url_given:
-        words += ["--url", settings.url]
     if settings.tenant is not None:
         words += ["--tenant", settings.tenant]
     if settings.keys is not None:

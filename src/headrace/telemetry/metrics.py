@@ -18,6 +18,7 @@ from prometheus_client.registry import REGISTRY, Collector
 
 from headrace.app import Headrace
 from headrace.app.observers import Observer
+from headrace.errors import HeadraceError
 from headrace.manager import (
     CancelAcknowledged,
     Completed,
@@ -95,7 +96,10 @@ class _Queues(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        state = self._app.sync.overview()
+        try:
+            state = self._app.sync.overview()
+        except HeadraceError:
+            return  # the other metrics, of this process, are told all the same
         depth = GaugeMetricFamily(
             "headrace_jobs", "Jobs by state.", labels=["tenant", "queue", "state"]
         )

@@ -20,6 +20,7 @@ from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode,
 from headrace.app import Context, Middleware
 from headrace.app.middleware import Run, Submit
 from headrace.app.observers import Observer
+from headrace.errors import Snooze
 from headrace.model import Job
 from headrace.spec import JobSpec
 
@@ -79,10 +80,19 @@ class _Spans(Middleware):
                 "headrace.tenant": job.tenant,
                 "headrace.attempt": job.attempt,
             },
-            record_exception=True,
-            set_status_on_exception=True,
+            record_exception=False,
+            set_status_on_exception=False,
         ) as span:
-            result = await call_next(context)
+            try:
+                result = await call_next(context)
+            except Snooze:
+                raise  # not an error
+            except BaseException as error:
+                is_secret = job.seals is not None  # its messages may quote what it holds
+                span.set_status(Status(StatusCode.ERROR, type(error).__name__))
+                if not is_secret:
+                    span.record_exception(error)
+                raise
             span.set_status(Status(StatusCode.OK))
             return result
 

@@ -8,7 +8,7 @@ import enum
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace
@@ -17,10 +17,15 @@ from headrace import codec
 from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import (
+    Contention,
     HandlerError,
     HeadraceError,
     InvalidInput,
+    JobNotFound,
+    Refusal,
     Snooze,
+    StoreError,
+    TemporaryError,
 )
 from headrace.manager import (
     CancelAcknowledged,
@@ -33,6 +38,7 @@ from headrace.manager import (
 )
 from headrace.manager.settlement import failure_of, later
 from headrace.model import Category, Failure, Job
+from headrace.retry import DELAY_SECONDS_MAX
 from headrace.worker.execution import (
     ChildDied,
     Execute,
@@ -45,6 +51,8 @@ from headrace.worker.execution import (
 logger = logging.getLogger("headrace.worker")
 
 SNOOZE_SECONDS_DEFAULT = 60.0
+REFUSALS_MAX = 5
+"""An outcome that is refused for what it holds is replaced, so often at most."""
 SEALED_SNOOZE_SECONDS = 30.0
 """A worker without the key of a job looks at it this often."""
 
@@ -58,6 +66,26 @@ class Why(enum.Enum):
     SHUTDOWN = "shutdown"
 
 
+class NotStarted(Exception):
+    """The store could not say what the handler is to be told: nothing was run, nothing is charged."""
+
+
+def _failure_of(error: BaseException) -> Failure:
+    try:
+        return failure_of(error)
+    except Exception:  # noqa: BLE001 - its own __str__ may raise anything
+        name = type(error).__name__
+        return Failure(f"a {name} that cannot be shown", Category.TEMPORARY, name)
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """What a handler asks for, if it can be meant."""
+    wanted = error.retry_after if isinstance(error, TemporaryError) else None
+    if isinstance(wanted, int | float) and 0 <= wanted <= DELAY_SECONDS_MAX:
+        return wanted
+    return None
+
+
 class Attempt:
     """A claimed job on its way. `stop` may be called at any time, on the worker's loop."""
 
@@ -65,6 +93,8 @@ class Attempt:
         "_done",
         "_execute",
         "_has_begun",
+        "_has_ended",
+        "_refusals",
         "_runner",
         "_started",
         "_stopping",
@@ -83,6 +113,8 @@ class Attempt:
         self._execute = execute
         self._runner: asyncio.Task[None] | None = None
         self._has_begun = False
+        self._has_ended = False
+        self._refusals = 0
         self._started: float | None = None
         self.context = Context(task.app, job, manager)
 
@@ -98,10 +130,6 @@ class Attempt:
         """
         self._done = done
         self._stopping = stopping
-        if self.job.timeout_seconds is not None:
-            self.context.deadline = self.context.clock.now() + timedelta(
-                seconds=self.job.timeout_seconds
-            )
         self._runner = asyncio.get_running_loop().create_task(self._run())
 
     def stop(self, why: Why) -> None:
@@ -109,9 +137,9 @@ class Attempt:
         was_told = self.why is not None
         if not was_told or why is Why.LOST:
             self.why = why
-        self.context.is_cancelled = True
-        if was_told:
-            return  # it may be cleaning up
+        self.context.tell_cancelled()
+        if was_told or self._has_ended:
+            return  # it is cleaning up, or its outcome is known already
         if self._runner is None or self._runner.done():
             return
         self._runner.cancel()
@@ -137,21 +165,43 @@ class Attempt:
 
     def after_refusal(self, outcome: Outcome, error: HeadraceError) -> Outcome | None:
         """What to record instead of an outcome that was refused; None: nothing."""
-        if isinstance(outcome, Completed) and isinstance(error, InvalidInput):
+        if isinstance(error, Refusal | JobNotFound):
+            return None  # the job is not ours any more
+        self._refusals += 1
+        if self._refusals > REFUSALS_MAX:
+            return None
+        if isinstance(error, Contention):
+            return outcome
+        if isinstance(outcome, Completed):
             return self._failed(InvalidResult(str(error)))
-        return None
+        return self._failure(
+            Failure("the outcome could not be recorded", Category.SYSTEM, "unrecordable")
+        )
 
     async def _run(self) -> None:
+        """Whatever happens here, the attempt is closed: a job must not be forgotten while it is held."""
         self._has_begun = True
         self._started = time.monotonic()
-        self._done(self, await self._outcome())
+        outcome: Outcome | None = None
+        try:
+            outcome = await self._outcome()
+        except BaseException as error:  # noqa: BLE001 - a defect of ours, or a handler's object that bites
+            outcome = self._failure(
+                Failure(f"a {type(error).__name__} went astray", Category.SYSTEM, "attempt_failed")
+            )
+        finally:
+            self._has_ended = True
+            self._done(self, outcome)
 
     async def _handled(self) -> Any:
         """What the handler returns; a follow-up that is not needed has none."""
         job = self.job
         if job.is_sealed:
             raise Snooze(SEALED_SNOOZE_SECONDS)  # another worker may have the key
-        occasion = await self.context.manager.occasion(job) if job.tags else None
+        try:
+            occasion = await self.context.manager.occasion(job) if job.tags else None
+        except StoreError as error:
+            raise NotStarted from error
         if occasion is not None:
             if not occasion.wanted:
                 return occasion.note
@@ -172,10 +222,14 @@ class Attempt:
             )
         except asyncio.CancelledError:
             outcome = self._stopped()
+        except NotStarted:
+            outcome = Released(job_id=job.id, token=job.token, known=job)
         except Snooze as snooze:
             outcome = self._snoozed(snooze)
         except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
-            outcome = self._failed(error)
+            # What it raises while it is being stopped is part of that.
+            outcome = self._failed(error) if self.why is None else self._stopped()
+        self._has_ended = True
         if self.context.has_unwritten_log and self.why is not Why.LOST:
             # A lease that is gone is what recording the outcome will hear of, too.
             with contextlib.suppress(HeadraceError):
@@ -231,9 +285,9 @@ class Attempt:
             case HandlerRaised(name=name):
                 failure = failure_of(error, code=name)
             case _:
-                failure = failure_of(error)
+                failure = _failure_of(error)
         self._log(failure, error)
-        return self._failure(failure, getattr(error, "retry_after", None))
+        return self._failure(failure, _retry_after(error))
 
     def _log(self, failure: Failure, error: BaseException) -> None:
         """The job keeps what went wrong; where in the code is only told here.

@@ -12,14 +12,18 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Coroutine
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
 from typing import Any
+
+import msgspec
 
 from headrace import codec
 from headrace.app import Headrace
 from headrace.app.context import Context, enter
 from headrace.app.task import Task
+from headrace.crypto import KeyRing
 from headrace.errors import (
     InvalidInput,
     InvalidPayload,
@@ -39,6 +43,8 @@ RAISED = "raised"  # kind of error, message, details, the memory used in bytes
 
 def main(pipe: Connection, memory_mb: int | None) -> None:
     """Serve until the pipe closes. The worker's death is ours, whatever the handler does meanwhile."""
+    if hasattr(os, "setsid"):
+        os.setsid()  # so that what handlers start can be killed with us
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the worker to handle
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     threading.Thread(target=_follow_parent, name="headrace-parent", daemon=True).start()
@@ -46,15 +52,16 @@ def main(pipe: Connection, memory_mb: int | None) -> None:
         _limit_memory(memory_mb)
     while True:
         try:
-            module, name, job = pipe.recv()
-            pipe.send(_attempt(pipe, module, name, job))
+            module, name, job, setup = pipe.recv()
+            pipe.send(_attempt(pipe, module, name, job, setup))
         except (EOFError, OSError):
             return  # the worker is gone, and with it everyone who could be told
 
 
-def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, ...]:
+def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -> tuple[Any, ...]:
     try:
         task = _find(module, name)
+        setup.apply(task.app)
         context: Any = _RemoteContext(pipe, job, task.app)
         enter(context)
         try:
@@ -65,7 +72,7 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, .
             keywords[task.arguments.context_name] = context
         result = task.function(**keywords)
         if inspect.iscoroutine(result):
-            result = asyncio.run(result)
+            result = asyncio.run(_to_its_end(result, task.app))
         try:
             encoded = codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX)
         except InvalidInput as error:
@@ -89,11 +96,34 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job) -> tuple[Any, .
         return (RAISED, "other", str(error), type(error).__name__, _memory())
 
 
+async def _to_its_end(handler: Coroutine[Any, Any, Any], app: Headrace) -> Any:
+    try:
+        return await handler
+    finally:
+        await app.close()  # connections belong to the loop, and it ends here
+
+
+class Setup(msgspec.Struct, frozen=True):
+    """What the worker was told about the application, on its command line or in its environment."""
+
+    url: str
+    tenant: str | None
+    keys: KeyRing | None
+
+    @classmethod
+    def of(cls, app: Headrace) -> Setup:
+        return cls(app.url, app.tenant, app.keys)
+
+    def apply(self, app: Headrace) -> None:
+        app.url, app.tenant, app.keys = self.url, self.tenant, self.keys
+
+
 class _RemoteContext:
     """The handler's context, with every call carried out by the worker."""
 
     def __init__(self, pipe: Connection, job: Job, app: Headrace) -> None:
         self._pipe = pipe
+        self._lock = threading.Lock()
         self.app = app  # this process's own, with connections of its own
         self.job = job
         self.attempt = job.attempt
@@ -130,8 +160,9 @@ class _RemoteContext:
         return call
 
     def _ask(self, name: str, args: Any, kwargs: Any) -> Any:
-        self._pipe.send((CALL, name, args, kwargs))
-        ok, value = self._pipe.recv()
+        with self._lock:  # a handler may have threads
+            self._pipe.send((CALL, name, args, kwargs))
+            ok, value = self._pipe.recv()
         if not ok:
             raise value
         return value

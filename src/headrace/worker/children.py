@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import importlib
 import multiprocessing
+import os
+import signal
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
@@ -16,6 +18,7 @@ from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
 from headrace.worker import child
+from headrace.worker.child import Setup
 from headrace.worker.execution import (
     ChildDied,
     HandlerRaised,
@@ -41,8 +44,9 @@ class Children:
 
     async def __call__(self, task: Task[..., Any], context: Context) -> Any:
         async with self._room:
-            one = self._idle.pop() if self._idle else await self._start()
+            one = self._reuse() or await self._start()
             self._busy.add(one)
+            context.begin()
             try:
                 result = await self._attempt(one, task, context)
             finally:
@@ -55,6 +59,14 @@ class Children:
             one.kill()
         self._idle.clear()
         self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def _reuse(self) -> _Child | None:
+        while self._idle:
+            one = self._idle.pop()
+            if one.is_alive:
+                return one
+            one.kill()
+        return None
 
     async def _start(self) -> _Child:
         return await asyncio.get_running_loop().run_in_executor(
@@ -76,7 +88,7 @@ class Children:
         loop = asyncio.get_running_loop()
         one.is_engaged = True
         one.jobs += 1
-        message: tuple[Any, ...] = (*_place(task), context.job)
+        message: tuple[Any, ...] = (*_place(task), context.job, Setup.of(context.app))
         while True:
             try:
                 answer = await loop.run_in_executor(self._pool, one.exchange, message)
@@ -126,6 +138,10 @@ class _Child:
         return self._pipe.recv()
 
     def kill(self) -> None:
+        """With whatever it has started."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self._process.pid is not None:
+                os.killpg(self._process.pid, signal.SIGKILL)
         self._process.kill()
         self._process.join(1.0)
         with contextlib.suppress(OSError):

@@ -72,6 +72,7 @@ class Execution:
 
 async def on_loop(task: Task[..., Any], context: Context) -> Any:
     enter(context)
+    context.begin()
     return await task.function(**arguments(task, context, context))
 
 

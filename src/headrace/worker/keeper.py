@@ -7,12 +7,14 @@ speaks up: what happens to an attempt is decided on the worker's loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from datetime import timedelta
 
-from headrace.app import Headrace
+from headrace.app import Context, Headrace
 from headrace.errors import HeadraceError, StoreError
 from headrace.maintenance import Maintenance
 from headrace.manager import JobManager
@@ -25,7 +27,8 @@ logger = logging.getLogger("headrace.worker")
 
 _TICK_SECONDS = (0.02, 1.0)
 _RESTART_SECONDS = 1.0
-_GIVE_UP_SECONDS = 10.0
+_BEAT_SECONDS_MIN = 0.5
+_GIVE_UP = timedelta(seconds=10)
 """A handler this long past its timeout that still holds the loop is given up: its lease may lapse."""
 
 Report = Callable[[Lease, Why], None]
@@ -34,18 +37,17 @@ Report = Callable[[Lease, Why], None]
 class _Hold:
     """A lease that is to be kept. Times are this host's monotonic clock."""
 
-    __slots__ = ("beat_at", "gives_up_at", "lapses_at", "lease", "reported", "since")
+    __slots__ = ("beat_at", "context", "lapses_at", "lease", "reported", "since")
 
-    def __init__(self, lease: Lease, timeout_seconds: float | None) -> None:
+    def __init__(self, lease: Lease, left_seconds: float | None, context: Context) -> None:
         now = time.monotonic()
         self.lease = lease
+        self.context = context
         self.since = now
-        self.reported = False
-        self.beat_at = now + (lease.seconds or 0.0) / 3
-        self.lapses_at = None if lease.seconds is None else now + lease.seconds
-        self.gives_up_at = (
-            None if timeout_seconds is None else now + timeout_seconds + _GIVE_UP_SECONDS
-        )
+        self.reported: Why | None = None
+        # The store has counted since it leased the job, however long we took to hear of it.
+        self.beat_at = now + (left_seconds or 0.0) - 2 * (lease.seconds or 0.0) / 3
+        self.lapses_at = None if left_seconds is None else now + left_seconds
 
     def beaten(self, at: float) -> None:
         if self.lease.seconds is not None:
@@ -70,12 +72,19 @@ class Keeper:
     def start(self) -> None:
         self._thread.start()
 
-    def hold(self, job: Job) -> None:
+    def hold(self, job: Job, context: Context) -> bool:
+        """False: the lease has lapsed already, and there is nothing to keep."""
         lease = job.lease
         assert lease is not None
         if self._settings.lease_seconds is not None:
             lease = Lease(lease.job_id, lease.token, self._settings.lease_seconds)
-        self._holds[lease.job_id, lease.token] = _Hold(lease, job.timeout_seconds)
+        left = None
+        if job.lease_until is not None:
+            left = (job.lease_until - context.clock.now()).total_seconds()
+            if left <= 0:
+                return False
+        self._holds[lease.job_id, lease.token] = _Hold(lease, left, context)
+        return True
 
     def drop(self, job: Job) -> None:
         if job.token is not None:
@@ -83,7 +92,8 @@ class Keeper:
 
     async def close(self) -> None:
         self._stopped.set()
-        self._wake()
+        with contextlib.suppress(RuntimeError):  # its loop is gone: it is about to start again
+            self._wake()
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 10.0)
 
     # --- in the keeper's own thread --------------------------------------------------------------
@@ -134,7 +144,7 @@ class Keeper:
         while not stop.is_set():
             try:
                 await step()
-            except StoreError as error:
+            except (StoreError, TimeoutError) as error:
                 logger.warning("worker %s cannot reach the store: %s", self._worker, error)
             try:
                 async with asyncio.timeout(seconds()):
@@ -150,20 +160,29 @@ class Keeper:
     def _snapshot(self) -> Sequence[_Hold]:
         return list(self._holds.values())
 
+    async def _look_for_lapses(self) -> None:
+        """A lease that has lapsed is not ours any more, whatever the store may say when it answers."""
+        now = time.monotonic()
+        for hold in self._snapshot():
+            if hold.lapses_at is not None and hold.lapses_at <= now:
+                self._tell(hold, Why.LOST)
+
     async def _beat(self, manager: JobManager) -> None:
         now = time.monotonic()
-        due = []
-        for hold in self._snapshot():
-            if hold.reported or hold.lapses_at is None:
-                continue
-            if hold.lapses_at <= now:
-                self._tell(hold, Why.LOST)
-            elif hold.beat_at <= now and (hold.gives_up_at is None or now < hold.gives_up_at):
-                due.append(hold)
+        due = [
+            hold
+            for hold in self._snapshot()
+            if hold.lapses_at is not None
+            and hold.beat_at <= now < hold.lapses_at
+            and hold.reported is not Why.LOST
+            and not _is_given_up(hold, manager)
+        ]
         if not due:
             return
         asked_at = time.monotonic()
-        answer = await manager.heartbeat([hold.lease for hold in due])
+        patience = min(hold.lapses_at for hold in due if hold.lapses_at is not None) - asked_at
+        async with asyncio.timeout(max(_BEAT_SECONDS_MIN, patience)):
+            answer = await manager.heartbeat([hold.lease for hold in due])
         lost = set(answer.lost)
         for hold in due:
             extended = answer.extended.get(hold.lease.job_id)
@@ -180,7 +199,7 @@ class Keeper:
         old = [
             hold
             for hold in self._snapshot()
-            if not hold.reported and now - hold.since >= self._settings.watch_seconds
+            if hold.reported is None and now - hold.since >= self._settings.watch_seconds
         ]
         if not old:
             return
@@ -203,8 +222,16 @@ class Keeper:
     def _tell(self, hold: _Hold, why: Why) -> None:
         if (hold.lease.job_id, hold.lease.token) not in self._holds:
             return  # settled meanwhile
-        hold.reported = True
+        if hold.reported in (why, Why.LOST):
+            return
+        hold.reported = why
         try:
             self._loop.call_soon_threadsafe(self._report, hold.lease, why)
         except RuntimeError as error:
             raise HeadraceError("the worker's event loop has ended") from error
+
+
+def _is_given_up(hold: _Hold, manager: JobManager) -> bool:
+    """Its handler is so far past its timeout that it must be holding up the loop."""
+    deadline = hold.context.deadline
+    return deadline is not None and manager.clock.now() > deadline + _GIVE_UP

@@ -9,6 +9,7 @@ import os
 import signal
 import threading
 import time
+from typing import NoReturn
 
 from headrace.app import Headrace
 from headrace.worker.settings import Settings
@@ -29,10 +30,13 @@ def serve(app: Headrace, settings: Settings) -> int:
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         code = runner.run(_serve(app, settings))
     if threads_are_stuck():
-        # Python would wait for them at exit, without end.
-        logging.shutdown()
-        os._exit(code)
+        _end(code)  # Python would wait for them at exit, without end
     return code
+
+
+def _end(code: int) -> NoReturn:
+    logging.shutdown()
+    os._exit(code)
 
 
 async def _serve(app: Headrace, settings: Settings) -> int:
@@ -40,24 +44,27 @@ async def _serve(app: Headrace, settings: Settings) -> int:
     loop = asyncio.get_running_loop()
     first: float | None = None
 
-    def signalled() -> None:
+    def signalled(*_: object) -> None:
+        """Between two steps of Python, whatever holds up the loop."""
         nonlocal first
         now = time.monotonic()
         if first is None:
             first = now
-            worker.stop()
+            loop.call_soon_threadsafe(worker.stop)
         elif now - first > _SAME_SECONDS:
             # Leases lapse, as they would after a crash; nothing here may take time any more.
             os._exit(ENDED_NOW)
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, signalled)
+        signal.signal(number, signalled)
     if os.environ.get(SUPERVISED_VARIABLE):
         _follow_supervisor(loop, worker)
     try:
         await worker.run()
     finally:
         await app.close()
+    if worker.has_left_behind:
+        _end(0)  # the loop would wait for them without end
     return 0
 
 

@@ -36,7 +36,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float | None = None
     """None: each job's own."""
     isolate_suspects: bool = True
-    """Run jobs that have lost a worker before in a child process, so that they take nobody along."""
+    """Run jobs that have lost two workers in a child process, so that they take nobody along.
+
+    One loss says little: workers are killed for many reasons. What a program opens when it starts is not
+    there in a child."""
     children: int = 4
     """Child processes at once, for isolated handlers."""
     child_jobs: int | None = 1000

@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from headrace.errors import HeadraceError, StoreClosed, StoreError
+from headrace.errors import HeadraceError, StoreClosed, StoreUnavailable
 from headrace.manager import JobManager, Outcome
 from headrace.worker.attempt import Attempt
 
@@ -59,7 +59,7 @@ class Settler:
                 break
             except StoreClosed:
                 raise
-            except StoreError as error:
+            except StoreUnavailable as error:
                 logger.warning(
                     "%d outcomes could not be written, trying again in %.2f s: %s",
                     len(group),
@@ -68,11 +68,23 @@ class Settler:
                 )
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)
+            except HeadraceError as error:
+                await self._one_by_one(group, error)
+                return
         for (attempt, outcome), answer in zip(group, settled.outcomes, strict=True):
             if isinstance(answer, HeadraceError):
                 self._refused(attempt, outcome, answer)
             else:
                 self._on_settled(attempt)
+
+    async def _one_by_one(self, group: list[tuple[Attempt, Outcome]], error: HeadraceError) -> None:
+        """One that the store cannot take must not keep the others from being written."""
+        if len(group) == 1:
+            ((attempt, outcome),) = group
+            self._refused(attempt, outcome, error)
+            return
+        for one in group:
+            await self._settle([one])
 
     def _refused(self, attempt: Attempt, outcome: Outcome, error: HeadraceError) -> None:
         replacement = attempt.after_refusal(outcome, error)

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 logger = logging.getLogger("headrace.worker")
 
@@ -23,8 +23,11 @@ _LONG_LIFE_SECONDS = 10.0
 class Supervisor:
     """Keeps `count` processes of one command running until a signal; passes every signal on."""
 
-    def __init__(self, command: Sequence[str], count: int) -> None:
+    def __init__(
+        self, command: Sequence[str], count: int, variables: Mapping[str, str] | None = None
+    ) -> None:
         self._command = list(command)
+        self._variables = dict(variables or {})
         self._count = count
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
         # Nobody is started while a signal is passed on, or the new one would never hear of it. A second
@@ -85,7 +88,7 @@ class Supervisor:
                 self._command,
                 stdin=subprocess.PIPE,
                 start_new_session=True,
-                env={**os.environ, SUPERVISED_VARIABLE: "1"},
+                env={**os.environ, **self._variables, SUPERVISED_VARIABLE: "1"},
             )
             self._processes[place] = process
             return process

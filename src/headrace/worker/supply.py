@@ -49,6 +49,7 @@ class Supply:
         self._free = free
         self._take = take
         self._freed = asyncio.Event()
+        self._failures = 0
         self._finished = 0
         self._rate = 0.0
         self._rate_since = time.monotonic()
@@ -79,24 +80,23 @@ class Supply:
             with contextlib.suppress(StoreError):
                 self._take(await claiming)
             raise
+        self._failures = 0
         if jobs:
             self._take(jobs)
         return jobs
 
     async def run(self) -> None:
         """Until cancelled."""
-        pause, longest = _RETRY_SECONDS
         while True:
             try:
                 await self._work()
             except StoreClosed:
                 raise
             except StoreError as error:
+                pause = min(_RETRY_SECONDS[0] * 2**self._failures, _RETRY_SECONDS[1])
+                self._failures += 1
                 logger.warning("no jobs can be claimed, asking again in %.1f s: %s", pause, error)
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, longest)
-            else:
-                pause = _RETRY_SECONDS[0]
 
     async def _work(self) -> None:
         """Claim as long as there are jobs, then wait for a sign of new ones."""
@@ -146,4 +146,4 @@ class Supply:
             self._rate = self._finished / passed
             self._finished = 0
             self._rate_since = now
-        return int(self._rate * _AHEAD_SECONDS)
+        return min(int(self._rate * _AHEAD_SECONDS), self._settings.concurrency)

@@ -14,6 +14,7 @@ from headrace.app.context import Context, SyncContext, enter
 from headrace.app.task import Task
 from headrace.worker.execution import arguments
 
+_SPARE_THREADS = 1000
 _THREAD_NAME = "headrace-handler"
 _IDLE_EXIT_SECONDS = 0.2
 _POLITE_SECONDS = 0.3
@@ -32,7 +33,8 @@ class Threads:
     """
 
     def __init__(self, count: int, stop_seconds: float) -> None:
-        self._pool = ThreadPoolExecutor(count, thread_name_prefix=_THREAD_NAME)
+        # Room for those that are left behind: their threads are taken, but not their places.
+        self._pool = ThreadPoolExecutor(2 * count + _SPARE_THREADS, thread_name_prefix=_THREAD_NAME)
         self._stop_seconds = stop_seconds
 
     async def __call__(self, task: Task[..., Any], context: Context) -> Any:
@@ -49,8 +51,11 @@ class Threads:
                 await asyncio.wait([future], timeout=self._stop_seconds)
             if future.done() and not future.cancelled():
                 with contextlib.suppress(Interrupted):
-                    # It ended by itself after all: with a result, or with an error of its own.
-                    return future.result()
+                    # It ended by itself after all: with a result, or with an error of its own. One
+                    # that has seen that it must stop has done so, whatever it returned.
+                    result = future.result()
+                    if not context.has_seen_cancellation:
+                        return result
             raise
 
     def close(self) -> None:
@@ -88,6 +93,7 @@ class _Call:
             self._thread = threading.get_ident()
         try:
             enter(self._bridged)
+            self._context.begin()
             return self._task.function(**arguments(self._task, self._context, self._bridged))
         finally:
             with self._lock:

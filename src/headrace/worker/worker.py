@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -29,6 +30,10 @@ logger = logging.getLogger("headrace.worker")
 
 _DEADLINE_SECONDS = 0.05
 """How exactly execution timeouts are kept."""
+_AHEAD_MAX = timedelta(seconds=1)
+"""How long a job may wait here for its start; then others may have it."""
+_SETTLE_SECONDS = 10.0
+"""How long a worker that ends waits for a store that does not take its last outcomes."""
 _STOP_SLACK_SECONDS = 0.5
 """Threads and children have waited `stop_seconds` themselves by then."""
 
@@ -77,22 +82,33 @@ class Worker:
         settle = asyncio.create_task(self._settler.run())
         deadlines = asyncio.create_task(self._watch_deadlines())
         stopping = asyncio.create_task(self._stop.wait())
+        grace_seconds = self.settings.grace_seconds
         try:
             await asyncio.wait(
                 {supply, settle, deadlines, stopping}, return_when=asyncio.FIRST_COMPLETED
             )
-            for task in (supply, settle, deadlines):
-                if task.done():
-                    task.result()  # raises what ended it
+        except asyncio.CancelledError:
+            grace_seconds = 0.0
+            raise
+        finally:
+            # However it ends: no handler goes on without its lease, and no job is forgotten.
+            self._stop.set()
             supply.cancel()
             await asyncio.wait({supply})
-            await self._wind_down()
-        finally:
-            for helper in (stopping, supply, settle, deadlines):
+            await self._wind_down(grace_seconds, settle)
+            for helper in (stopping, settle, deadlines):
                 helper.cancel()
             await self._keeper.close()
             self._threads.close()
             await self._children.close()
+        for task in (supply, settle, deadlines):
+            if task.done() and not task.cancelled():
+                task.result()  # raises what ended it
+
+    @property
+    def has_left_behind(self) -> bool:
+        """A handler still runs, though it was told to stop."""
+        return bool(self._left_behind)
 
     async def drain(self, *, jobs: int | None = None) -> int:
         """Run what is due now, and what becomes due thereby, until there is no more; how many ran.
@@ -114,7 +130,7 @@ class Worker:
                 while self._running or self._claimed:
                     self._ended.clear()
                     await self._ended.wait()
-                await self._settler.flushed()
+                await self._flush(settle, None)
             return count
         finally:
             settle.cancel()
@@ -146,13 +162,14 @@ class Worker:
     def _take(self, jobs: Sequence[Job]) -> None:
         for job in jobs:
             task = self._tasks[job.type]
-            self._keeper.hold(job)
             execute = self._execution.of(task, isolated=self._is_suspect(job, task))
-            self._claimed.append(Attempt(job, task, self._manager, execute))
+            attempt = Attempt(job, task, self._manager, execute)
+            if self._keeper.hold(job, attempt.context):
+                self._claimed.append(attempt)
         self._start()
 
     def _is_suspect(self, job: Job, task: Any) -> bool:
-        return self.settings.isolate_suspects and job.losses > 0 and is_isolable(task)
+        return self.settings.isolate_suspects and job.losses > 1 and is_isolable(task)
 
     def _start(self) -> None:
         while (
@@ -171,9 +188,12 @@ class Worker:
         self._close_attempt(attempt, outcome)
 
     def _close_attempt(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        for observer in self.app.observers:
-            observer.attempt_ended(attempt.job, outcome, attempt.seconds)
         self._running.pop(_key(attempt.job), None)
+        for observer in self.app.observers:
+            try:
+                observer.attempt_ended(attempt.job, outcome, attempt.seconds)
+            except Exception:
+                logger.exception("an observer failed; the job is none the worse")
         if outcome is None:
             self._keeper.drop(attempt.job)
         else:
@@ -205,6 +225,17 @@ class Worker:
             now = self._manager.clock.now()
             for attempt in list(self._running.values()):
                 attempt.stop_if_late(now)
+            self._give_back_what_waits(now)
+
+    def _give_back_what_waits(self, now: datetime) -> None:
+        """Jobs claimed ahead that do not get to start are for others to run."""
+        while self._claimed:
+            claimed_at = self._claimed[0].job.assigned_at
+            if claimed_at is None or now - claimed_at < _AHEAD_MAX:
+                return
+            attempt = self._claimed.popleft()
+            attempt.why = Why.SHUTDOWN
+            self._close_attempt(attempt, attempt.give_up())
 
     def _stopping(self, attempt: Attempt) -> None:
         """A handler was told to stop. One that does not is left behind: it must not keep its slot."""
@@ -231,7 +262,7 @@ class Worker:
 
     # --- the end ---------------------------------------------------------------------------------
 
-    async def _wind_down(self) -> None:
+    async def _wind_down(self, grace_seconds: float, settle: asyncio.Task[None]) -> None:
         """What has not started is given back at once; what runs may finish within the grace period."""
         while self._claimed:
             attempt = self._claimed.popleft()
@@ -239,14 +270,27 @@ class Worker:
             self._close_attempt(attempt, attempt.give_up())
         if self._running:
             logger.info("worker %s waits for %d handlers", self.name, len(self._running))
-        await self._until_idle(self.settings.grace_seconds)
+        await self._until_idle(grace_seconds)
         for attempt in list(self._running.values()):
             attempt.stop(Why.SHUTDOWN)
         await self._until_idle(self.settings.stop_seconds)
         for attempt in list(self._running.values()):
             self._leave_behind(attempt)
-        if not self._stop_now.is_set():
-            await self._settler.flushed()
+        await self._flush(settle, _SETTLE_SECONDS)
+
+    async def _flush(self, settle: asyncio.Task[None], seconds: float | None) -> None:
+        """Until every outcome is recorded; not beyond the settler's end, or that of our patience."""
+        flushed = asyncio.create_task(self._settler.flushed())
+        now = asyncio.create_task(self._stop_now.wait())
+        await asyncio.wait(
+            {flushed, now, settle}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+        )
+        if not flushed.done():
+            logger.error("worker %s ends with outcomes that are not recorded", self.name)
+        flushed.cancel()
+        now.cancel()
+        if settle.done() and not settle.cancelled():
+            settle.result()  # raises what ended it
 
     async def _until_idle(self, seconds: float) -> None:
         now = asyncio.create_task(self._stop_now.wait())
