@@ -56,6 +56,8 @@ def raise_in_child(kind: str) -> None:
             raise TemporaryError("later", retry_after=7200)
         case "permanent":
             raise PermanentError("never", code="NO_SUCH_ROW")
+        case "timeout":
+            raise TimeoutError("slow")
         case _:
             raise KeyError("x")
 

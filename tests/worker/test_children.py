@@ -66,9 +66,10 @@ async def test_a_child_is_replaced_after_so_many_jobs(app: Headrace) -> None:
 async def test_what_a_child_raises_counts_as_it_would_here(app: Headrace) -> None:
     async with app, working(app):
         jobs = [
-            await handlers.raise_in_child.submit(kind) for kind in ("temporary", "permanent", "")
+            await handlers.raise_in_child.submit(kind)
+            for kind in ("temporary", "permanent", "", "timeout")
         ]
-        temporary, permanent, other = [
+        temporary, permanent, other, late = [
             await reached(app, job, State.RETRYING, State.FAILED) for job in jobs
         ]
     assert (temporary.run_at - temporary.updated_at).total_seconds() == 7200
@@ -77,6 +78,8 @@ async def test_what_a_child_raises_counts_as_it_would_here(app: Headrace) -> Non
     assert permanent.failure.code == "NO_SUCH_ROW"
     assert other.failure is not None
     assert other.failure.code == "KeyError"
+    assert late.failure is not None
+    assert late.failure.category is Category.TIMEOUT
 
 
 async def test_past_its_timeout_the_child_is_gone(app: Headrace, tmp_path: Path) -> None:

@@ -84,6 +84,8 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -
         return (RAISED, "temporary", str(error), error.retry_after, _memory())
     except PermanentError as error:
         return (RAISED, "permanent", str(error), error.error_code, _memory())
+    except TimeoutError as error:
+        return (RAISED, "timeout", str(error), None, _memory())
     except MemoryError:
         return (
             RAISED,

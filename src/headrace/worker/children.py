@@ -190,6 +190,8 @@ def _error(kind: str, text: str, detail: Any) -> BaseException:
             return TemporaryError(text, retry_after=detail)
         case "permanent":
             return PermanentError(text, code=detail)
+        case "timeout":
+            return TimeoutError(text)
         case "memory":
             return MemoryExceeded(text)
         case "arguments":
