@@ -55,17 +55,20 @@ class Bridge:
 
         @functools.wraps(attribute)
         def call(*args: Any, **kwargs: Any) -> Any:
-            _refuse_on_a_loop(name)
+            if is_on_loop():
+                raise InvalidInput(
+                    f"{name} was called through the bridge inside an event loop, which it would block: "
+                    "await it instead"
+                )
             return self._run(attribute(*args, **kwargs))
 
         return call
 
 
-def _refuse_on_a_loop(name: str) -> None:
+def is_on_loop() -> bool:
+    """Whether an event loop is running in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return
-    raise InvalidInput(
-        f"{name} was called through the bridge inside an event loop, which it would block: await it instead"
-    )
+        return False
+    return True

@@ -21,17 +21,18 @@ import msgspec
 
 from headrace import codec
 from headrace.app import Headrace
+from headrace.app.bridge import is_on_loop
 from headrace.app.context import Context, enter
 from headrace.app.task import Task
 from headrace.crypto import KeyRing
 from headrace.errors import (
     InvalidInput,
-    InvalidPayload,
     PermanentError,
     Snooze,
     TemporaryError,
 )
 from headrace.model import Job
+from headrace.worker.execution import InvalidArguments, arguments
 
 _MB = 1 << 20
 
@@ -60,17 +61,12 @@ def main(pipe: Connection, memory_mb: int | None) -> None:
 
 def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -> tuple[Any, ...]:
     try:
-        task = _find(module, name)
+        task = find(module, name)
+        assert task is not None
         setup.apply(task.app)
         context: Any = _RemoteContext(pipe, job, task.app)
         enter(context)
-        try:
-            keywords = task.load(job)
-        except InvalidPayload as error:
-            return (RAISED, "arguments", str(error), None, _memory())
-        if task.arguments.context_name is not None:
-            keywords[task.arguments.context_name] = context
-        result = task.function(**keywords)
+        result = task.function(**arguments(task, context, context))
         if inspect.iscoroutine(result):
             result = asyncio.run(_to_its_end(result, task.app))
         try:
@@ -78,6 +74,8 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -
         except InvalidInput as error:
             return (RAISED, "result", str(error), None, _memory())
         return (DONE, encoded, _memory())
+    except InvalidArguments as error:
+        return (RAISED, "arguments", str(error), None, _memory())
     except Snooze as snooze:
         return (RAISED, "snooze", str(snooze), (snooze.seconds, snooze.until), _memory())
     except TemporaryError as error:
@@ -149,7 +147,7 @@ class _RemoteContext:
             raise AttributeError(name)
         if not callable(member):
             return self._ask(name, None, None)
-        if inspect.iscoroutinefunction(member) and _is_on_loop():
+        if inspect.iscoroutinefunction(member) and is_on_loop():
 
             async def call_async(*args: Any, **kwargs: Any) -> Any:
                 return self._ask(name, args, kwargs)
@@ -170,20 +168,12 @@ class _RemoteContext:
         return value
 
 
-def _is_on_loop() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _find(module: str, name: str) -> Task[..., Any]:
+def find(module: str, name: str) -> Task[..., Any] | None:
+    """The task at that place; None if there is none, as for functions inside functions."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):
-        found = getattr(found, part)
-    assert isinstance(found, Task)
-    return found
+        found = getattr(found, part, None)
+    return found if isinstance(found, Task) else None
 
 
 def _follow_parent() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import importlib
 import multiprocessing
 import os
 import signal
@@ -18,7 +17,7 @@ from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
 from headrace.worker import child
-from headrace.worker.child import Setup
+from headrace.worker.child import Setup, find
 from headrace.worker.execution import (
     ChildDied,
     HandlerRaised,
@@ -154,13 +153,7 @@ class _Child:
 
 def is_isolable(task: Task[..., Any]) -> bool:
     """A child finds the task by its module and name: only those at the top of a module can be found."""
-    module, name = _place(task)
-    if "<" in name:
-        return False
-    found: Any = importlib.import_module(module)
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return isinstance(found, Task)
+    return find(*_place(task)) is not None
 
 
 def _place(task: Task[..., Any]) -> tuple[str, str]:
