@@ -1,0 +1,76 @@
+"""What a table of the lake is: its grain, its columns, how it is computed, and what must hold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+SAMPLE_ROWS = 5
+"""Of what offends a check, this many rows are told."""
+
+
+class Column(NamedTuple):
+    """One column. The reference documentation is made from these."""
+
+    name: str
+    type: str
+    """In the words of Spark's DDL: "string", "bigint", "timestamp", "array<string>"."""
+    meaning: str
+    nullable: bool = False
+
+
+class Check(NamedTuple):
+    """What must hold of the lake: a query that gives the rows that offend. None means passed.
+
+    It may read the views `bronze_events`, `silver_jobs`, `silver_attempts` and `gold_<name>`.
+    """
+
+    name: str
+    sql: str
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What a gold table is computed from: silver as it stands, whole and lazy.
+
+    A transform narrows both by hours itself, so that untouched files are never read.
+    """
+
+    jobs: DataFrame
+    attempts: DataFrame
+    since: datetime | None
+    """Every hour from this one on (UTC, truncated) is to be computed anew. None: all."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """One Delta table of the lake.
+
+    A gold `transform` gives, for `since` = X, exactly the rows with `hour` >= X that it gives for None:
+    they replace those rows in one commit.
+    """
+
+    name: str
+    """Its folder in the lake: "gold/throughput"."""
+    grain: str
+    """One sentence: what one row stands for."""
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+    partition_by: tuple[str, ...]
+    transform: Callable[[Sources], DataFrame] | None = None
+    checks: tuple[Check, ...] = ()
+
+    @property
+    def view(self) -> str:
+        """The name under which checks read it: "gold_throughput"."""
+        return self.name.replace("/", "_")
+
+    @property
+    def ddl(self) -> str:
+        """Its schema in Spark's words."""
+        return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
