@@ -174,6 +174,17 @@ def test_unique_by_all_arguments_or_by_some() -> None:
     assert some.spec(1, "a").key != some.spec(2, "a").key
 
 
+def test_an_argument_left_to_its_default_is_the_same_as_the_default_itself() -> None:
+    async def send(customer: int, region: str = "eu") -> None: ...
+
+    for unique in (True, "region"):
+        _, task = app_with(send, unique=unique, limit_by="region")
+        assert task.spec(1).key == task.spec(1, "eu").key
+        assert task.spec(1).key != task.spec(1, "us").key
+        assert task.spec(1).limit_key == "eu"
+        assert task.spec(1).payload == {"customer": 1}  # what is stored leaves it to the run
+
+
 def test_versions_are_types_and_upcasters_lead_up() -> None:
     async def send(to: str, subject: str) -> None: ...
 

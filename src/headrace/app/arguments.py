@@ -67,6 +67,15 @@ class Arguments:
         payload: dict[str, Any] = msgspec.to_builtins(bound.arguments)
         return payload
 
+    def with_defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """The payload with what a run would fill in: a call is the same with its defaults spelled out."""
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in self._signature.parameters.values()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        return {**msgspec.to_builtins(defaults), **payload}
+
     def load(self, payload_json: bytes) -> dict[str, Any]:
         """The keyword arguments for a run. Raises InvalidPayload where they do not fit."""
         try:

@@ -162,6 +162,7 @@ class Task(Generic[P, R]):
 
     def _spec(self, payload: dict[str, Any]) -> JobSpec:
         given = self.given
+        whole = self.arguments.with_defaults(payload)
         return JobSpec(
             type=self.type,
             payload=payload,
@@ -172,8 +173,8 @@ class Task(Generic[P, R]):
             run_at=given.run_at,
             delay_seconds=None if given.delay is None else _seconds(given.delay),
             tags=given.tags,
-            key=given.key or self._unique_key(payload),
-            limit_key=None if given.limit_by is None else _text(payload.get(given.limit_by)),
+            key=given.key or self._unique_key(whole),
+            limit_key=None if given.limit_by is None else _text(whole.get(given.limit_by)),
             after=[one.id if isinstance(one, Job) else one for one in given.after],
             max_attempts=given.max_attempts,
             lease_seconds=_seconds(given.lease),
@@ -207,11 +208,11 @@ class Task(Generic[P, R]):
             version += 1
         return self.arguments.load(codec.encode(payload, limit=codec.PAYLOAD_BYTES_MAX))
 
-    def _unique_key(self, payload: Mapping[str, Any]) -> str | None:
+    def _unique_key(self, whole: Mapping[str, Any]) -> str | None:
         if self.given.unique is False:
             return None
         named = _unique_names(self.given)
-        chosen = payload if named is None else {name: payload.get(name) for name in named}
+        chosen = whole if named is None else {name: whole.get(name) for name in named}
         encoded = msgspec.json.encode(chosen, order="sorted")
         return f"unique:{hashlib.sha256(encoded).hexdigest()}"
 
