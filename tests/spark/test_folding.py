@@ -1,0 +1,138 @@
+"""Folding by columns against folding event by event, over histories that a real manager made."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from headrace.history import fold as fold_plainly
+from headrace.model import Event, EventKind, State
+from headrace.spark.folding import JOBS, attempts_of, events_of, fold
+from headrace.spark.schemas import ATTEMPTS, EVENTS
+from headrace.stores.memory import MemoryStore
+from tests.spark import oracle
+from tests.spark.wild import all_events, table_of, wild_on
+
+
+def history(seed: int, steps: int) -> list[Event]:
+    async def made() -> list[Event]:
+        store = MemoryStore()
+        await (await wild_on(store, seed)).steps(steps)
+        return await all_events(store)
+
+    return asyncio.run(made())
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    trimmed=st.integers(0, 30),
+    repeated=st.integers(0, 20),
+    lost=st.integers(0, 3),
+)
+def test_columns_give_what_plain_python_gives(
+    seed: int, trimmed: int, repeated: int, lost: int
+) -> None:
+    events = history(seed, 120)[trimmed:]
+    dice = random.Random(seed)
+    for _ in range(min(lost, len(events))):
+        events.pop(dice.randrange(len(events)))
+    given_ = events + dice.sample(events, min(repeated, len(events)))
+    dice.shuffle(given_)
+    folded = fold(table_of(given_))
+    assert folded.jobs.schema == JOBS
+    assert folded.attempts.schema == ATTEMPTS
+    assert oracle.rows_of(folded.jobs, "last_seq") == oracle.jobs(events)
+    assert oracle.rows_of(folded.attempts, "leased_seq") == oracle.attempts(events)
+    assert attempts_of(table_of(given_)).equals(folded.attempts)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32), cut=st.integers(0, 120))
+def test_a_timeline_folded_again_with_later_events_gives_the_row_of_all(
+    seed: int, cut: int
+) -> None:
+    events = history(seed, 120)
+    early = fold(table_of(events[:cut]))
+    told = events_of(early.jobs)
+    late = table_of(events[cut:]).select(told.schema.names)
+    again = fold(pa.concat_tables([told, late]))
+    assert oracle.rows_of(again.jobs, "last_seq") == oracle.jobs(events)
+    assert oracle.rows_of(again.attempts, "leased_seq") == oracle.attempts(events)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_agree_with_what_the_store_holds(seed: int) -> None:
+    async def made() -> None:
+        store = MemoryStore()
+        wild = await wild_on(store, seed)
+        await wild.steps(300)
+        stored = {job.id: job for job in (await wild.manager.find(limit=1000)).jobs}
+        rows = fold(table_of(await all_events(store))).jobs.to_pylist()
+        latest = {row["job_id"]: row for row in sorted(rows, key=lambda row: row["last_seq"])}
+        assert stored
+        for name, job in stored.items():
+            for field in [
+                "state",
+                "version",
+                "attempt",
+                "failures",
+                "losses",
+                "created_at",
+                "run_at",
+                "updated_at",
+                "started_at",
+                "finalized_at",
+                "assignee",
+                "assigned_at",
+                "tenant",
+                "queue",
+                "type",
+                "priority",
+                "key",
+                "expires_at",
+            ]:
+                assert latest[name][field] == getattr(job, field), (name, field)
+            assert tuple(latest[name]["tags"]) == job.tags
+            if job.failure is not None:
+                assert latest[name]["message"] == job.failure.message
+
+    asyncio.run(made())
+
+
+def test_the_histories_hold_what_they_should() -> None:
+    """Otherwise the tests above would show little."""
+    events = [event for seed in range(12) for event in history(seed, 300)]
+    kinds = Counter(event.kind for event in events)
+    assert set(kinds) == set(EventKind)
+    late = {(event.before, event.after) for event in events}
+    assert (State.LOST, State.COMPLETED) in late
+    assert (State.ABANDONED, State.COMPLETED) in late
+    for seed in range(12):
+        of_seed = history(seed, 300)
+        lives = Counter(life[0].job_id for life in oracle.lives_of(of_seed))
+        if max(lives.values()) > 1:
+            break
+    else:
+        pytest.fail("no id was used again")
+
+
+def test_nothing_folds_to_nothing() -> None:
+    folded = fold(EVENTS.empty_table())
+    assert folded.jobs.num_rows == folded.attempts.num_rows == 0
+    assert folded.jobs.schema == JOBS
+    assert events_of(folded.jobs).num_rows == 0
+
+
+def test_agrees_with_the_fold_of_the_model() -> None:
+    events = history(3, 200)
+    rows = {row["last_seq"]: row for row in fold(table_of(events)).jobs.to_pylist()}
+    for life in oracle.lives_of(events):
+        for name, value in fold_plainly(life).items():
+            assert rows[life[-1].seq][name] == value, name
