@@ -29,6 +29,10 @@ class Submitting(Verbs):
         """Store all or none, in order. Jobs of a batch may depend on each other by id."""
         return await submission.submit(self._context, list(specs))
 
+    def check(self, spec: JobSpec) -> None:
+        """Raise what submitting this job now would raise before the store is asked."""
+        submission.check(self._context, spec)
+
     async def spawn(
         self, job_id: str, token: str, specs: Sequence[JobSpec]
     ) -> submission.Submitted:

@@ -1,0 +1,1 @@
+"""The sink: rows of a DataFrame become jobs, each of them once."""

@@ -1,0 +1,33 @@
+"""How a write fails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from headrace.errors import InvalidInput
+from headrace.spark.sink.rows import BadRow
+
+EXAMPLES_MAX = 10
+
+
+class BadRows(InvalidInput):
+    """Rows of the write cannot be jobs."""
+
+    code = "BAD_ROWS"
+
+    @classmethod
+    def of(cls, count: int, examples: Sequence[BadRow], stored: str) -> BadRows:
+        """`stored`: what became of the other rows."""
+        shown = sorted(examples, key=lambda one: (one.partition, one.row))[:EXAMPLES_MAX]
+        first = f", the first {len(shown)} of them" if count > len(shown) else ""
+        listed = "\n".join(f"  {one}" for one in shown)
+        return cls(
+            f"{count} rows cannot be jobs; {stored}. Mend them, or let bad_rows = reject put them "
+            f"aside{first}:\n{listed}"
+        )
+
+
+class RowsChanged(InvalidInput):
+    """A row's name was given to other contents by an earlier attempt: the rows do not keep their order."""
+
+    code = "ROWS_CHANGED"

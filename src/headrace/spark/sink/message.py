@@ -1,0 +1,26 @@
+"""What a task tells the driver when it has done its part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from pyspark.sql.datasource import WriterCommitMessage
+
+from headrace.spark.sink.rows import BadRow
+
+
+@dataclass
+class TaskDone(WriterCommitMessage):
+    """One partition of a write. Only the message of the attempt that counts reaches the driver."""
+
+    write_id: str
+    partition: int
+    rows: int = 0
+    created: int = 0
+    repeated: int = 0
+    """Rows whose job was there already: stored by an earlier attempt, or holding the same key."""
+    bad: int = 0
+    kept: list[BadRow] = field(default_factory=list)
+    """Of the bad rows: examples, or all of them if they are to be kept."""
+    staged: bytes = b""
+    """All-or-nothing: what is to be stored by the driver, as an Arrow stream."""

@@ -1,0 +1,140 @@
+"""What Spark calls to write: the tasks' part, and the driver's part at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from headrace import validation
+from headrace.errors import InvalidInput
+from headrace.spark.sink import staging
+from headrace.spark.sink.columns import check_schema
+from headrace.spark.sink.failures import BadRows
+from headrace.spark.sink.message import TaskDone
+from headrace.spark.sink.naming import Naming, new_write_id
+from headrace.spark.sink.opening import application, key_ring, open_manager
+from headrace.spark.sink.options import SinkOptions
+from headrace.spark.sink.rejects import keep_rejects
+from headrace.spark.sink.rows import Reader
+from headrace.spark.sink.submitting import Submitter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+_QUERY_ID = "sql.streaming.queryId"
+_BATCH_ID = "streaming.sql.batchId"
+
+Messages = Sequence[WriterCommitMessage | None]
+
+
+class _Write:
+    """What both kinds of write have in common. Pickled: the tasks have the driver's own copy."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
+        if overwrite:
+            raise InvalidInput(
+                f'jobs are added, never replaced: write with mode("append"); {validation.UNCHANGED}'
+            )
+        app = application(options)
+        check_schema(schema, type_given=options.type is not None)
+        self.options = options
+        keys = key_ring(options, app)
+        self.primary_key = None if keys is None else keys.primary
+        self.tenant = options.tenant or (None if app is None else app.tenant)
+
+    async def write_part(self, batches: Iterable[pa.RecordBatch], naming: Naming) -> TaskDone:
+        done = TaskDone(naming.write_id, naming.partition)
+        reader = Reader(self.options, naming, self.tenant)
+        manager = await open_manager(self.options, primary_key=self.primary_key)
+        try:
+            part = (staging.Stager if self.options.atomic else Submitter)(
+                manager, self.options, reader, done
+            )
+            for batch in batches:
+                await part.submit(batch)
+            await part.finish()
+        finally:
+            await manager.close()
+        return done
+
+    def finish(self, messages: Messages, *, batch: int | None) -> None:
+        """The driver's part: refuse the whole, or store what was staged, then keep the rejects."""
+        parts = [one for one in messages if isinstance(one, TaskDone)]
+        self._refuse_if_bad(parts)
+        if self.options.atomic and parts:
+            asyncio.run(self._store_staged(parts))
+        if self.options.rejects is not None and parts:
+            rejected = [row for part in parts for row in part.kept]
+            keep_rejects(self.options.rejects, parts[0].write_id, batch, rejected)
+
+    async def _store_staged(self, parts: Sequence[TaskDone]) -> None:
+        manager = await open_manager(self.options, primary_key=self.primary_key)
+        try:
+            await staging.store(manager, self.options, self.tenant, parts)
+        finally:
+            await manager.close()
+
+    def _refuse_if_bad(self, parts: Sequence[TaskDone]) -> None:
+        bad = sum(part.bad for part in parts)
+        if bad <= (0 if self.options.rejects is None else self.options.rejects_max):
+            return
+        created = sum(part.created for part in parts)
+        stored = (
+            "nothing was stored"
+            if not created
+            else f"{created} other rows are stored, and a write with the same write_id "
+            f"({parts[0].write_id}) stores only the rest"
+        )
+        raise BadRows.of(bad, [row for part in parts for row in part.kept], stored)
+
+
+class Writer(_Write, DataSourceArrowWriter):
+    """`df.write`: the rows of each partition are stored by its task, or all of them at the end."""
+
+    def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
+        super().__init__(options, schema, overwrite=overwrite)
+        self.write_id = options.write_id or new_write_id()
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        naming = Naming(self.write_id, _task().partitionId())
+        return asyncio.run(self.write_part(iterator, naming))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        self.finish(messages, batch=None)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Tasks that stored their rows have stored them; what was staged is dropped."""
+
+
+class StreamWriter(_Write, DataSourceStreamArrowWriter):
+    """`df.writeStream`: as `Writer`, once per batch of the stream; a repeated batch finds its jobs."""
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> TaskDone:
+        task = _task()
+        stream = self.options.write_id or task.getLocalProperty(_QUERY_ID)
+        batch = task.getLocalProperty(_BATCH_ID)
+        assert stream is not None
+        assert batch is not None
+        naming = Naming(f"{stream}-{int(batch):08d}", task.partitionId())
+        return asyncio.run(self.write_part(iterator, naming))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        self.finish(messages, batch=batchId)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
+        """As `Writer.abort`."""
+
+
+def _task() -> TaskContext:
+    context = TaskContext.get()
+    assert context is not None
+    return context
