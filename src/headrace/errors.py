@@ -315,6 +315,24 @@ class Contention(StoreError):
     code = "CONTENTION"
 
 
+class LogTrimmed(StoreError):
+    """The events behind a cursor are gone from the log: reading on there would skip them silently.
+
+    Nothing was read or changed. The cursor "" begins at the first event that the log still holds.
+    """
+
+    code = "LOG_TRIMMED"
+
+    def __init__(self, cursor: str, start: str) -> None:
+        super().__init__(
+            f"the log was trimmed past the cursor {cursor}: it begins after {start} now, and what lay "
+            "between is gone; nothing was read: start without a cursor to read what the log still holds"
+        )
+        self.cursor = cursor
+        self.start = start
+        """The cursor of the last event that was trimmed: from there on nothing is missing."""
+
+
 class SubmissionTimeout(StoreError):
     """The store did not acknowledge in time; whether the jobs were stored is not known.
 
@@ -407,3 +425,28 @@ class JobFailed(HeadraceError):
     def __init__(self, message: str, job: object) -> None:
         super().__init__(message)
         self.job = job
+
+
+# --- what a fleet of workers on Spark cannot do --------------------------------------------------
+
+
+class FleetNotFound(HeadraceError):
+    """No fleet of this name was ever started on this store."""
+
+    code = "FLEET_NOT_FOUND"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"no fleet {name} is known to this store; nothing was changed")
+        self.name = name
+
+
+class FleetRunning(HeadraceError):
+    """A fleet of this name runs already; it goes on as it was."""
+
+    code = "FLEET_RUNNING"
+
+
+class FleetFailed(HeadraceError):
+    """A fleet ended because its application, or Spark, does not run there. What it held was given back."""
+
+    code = "FLEET_FAILED"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -10,11 +11,13 @@ from hypothesis.stateful import rule
 from msgspec.structs import replace
 
 from headrace import limits
+from headrace.errors import LogTrimmed
 from headrace.limits import Gate
 from headrace.manager import JobManager
 from headrace.stores.base import (
     GATE,
     ClaimRequest,
+    EventQuery,
     Fence,
     Head,
     JobStore,
@@ -57,7 +60,7 @@ wishes = st.fixed_dictionaries(
 
 
 class StoreVerbs(Frame):
-    """Records, gates, claims by shares, log lines and rewrites, given to both stores as they are."""
+    """Records, gates, claims by shares, log lines, rewrites and trims, given to both stores as they are."""
 
     def stores(self, call: Callable[[JobStore], Awaitable[Any]]) -> Any:
         """The common answer of both stores."""
@@ -184,6 +187,34 @@ class StoreVerbs(Frame):
             for name in some
         ]
         self.stores(lambda store: store.rewrite(rewrites))
+
+    @rule(
+        marks=st.lists(st.integers(0, 60), max_size=2),
+        age=st.sampled_from([0.0, 0.0, 30.0]),
+        limit=st.integers(0, 20),
+        name=names,
+    )
+    def trim(self, marks: list[int], age: float, limit: int, name: str) -> None:
+        """Up to events somewhere in the log; then whoever stopped at an event reads on, or is told."""
+        before = self.pair.clock.now() - timedelta(seconds=age - 1)
+
+        async def trimmed(manager: JobManager) -> list[Any]:
+            store = manager.store
+            log = await store.events(EventQuery(limit=10_000))
+            upto = [log[mark].cursor for mark in marks if mark < len(log)]
+            gone = await store.trim(upto, before, limit)
+            rest = [await _rest(store, event.cursor) for event in log]
+            return [gone, rest, await store.events(EventQuery(job_id=name))]
+
+        self.pair.both(trimmed)
+
+
+async def _rest(store: JobStore, cursor: str) -> int | None:
+    """How many events follow; None: some of them are gone. (Cursors, also in errors, differ by store.)"""
+    try:
+        return len(await store.events(EventQuery(after=cursor, limit=10_000)))
+    except LogTrimmed:
+        return None
 
 
 def _share(head: Head, jobs: int) -> Share:

@@ -305,9 +305,11 @@ class Finding(msgspec.Struct, frozen=True):
 
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
     after: str = ""
-    """A cursor; "" is the beginning of what the log holds."""
+    """A cursor; "" is the beginning of what the log still holds."""
     tenant: str | None = None
     job_id: str | None = None
+    """Only this job's: what is left of them, also after a cursor from before a trim. A gap shows in
+    their versions."""
     limit: int = 1000
 
 
@@ -521,11 +523,24 @@ class JobStore(Protocol):
     # events
 
     async def events(self, query: EventQuery) -> Sequence[Event]:
-        """Up to `limit` events after the cursor, in log order, each with its seq and cursor."""
+        """Up to `limit` events after the cursor, in log order, each with its seq and cursor.
+
+        Never with a gap: where events after the cursor have been trimmed, it raises LogTrimmed. (Not for
+        the cursor "", and not for the events of one job.)
+        """
         ...
 
     async def tail(self) -> str:
-        """The cursor of the log's present end."""
+        """The cursor of the log's present end: of the last event, also when that has been trimmed."""
+        ...
+
+    async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
+        """Delete events from the front of the log; how many went.
+
+        In log order, up to the first that lies after any of the cursors `upto`, or is not from before
+        `before`, or comes after `limit` others: what is left is the log without its beginning. Events
+        that may not be read yet stay, whatever the cursors say. The jobs themselves are not touched.
+        """
         ...
 
     async def wait(self, after: str, timeout_seconds: float) -> None:

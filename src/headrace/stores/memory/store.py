@@ -305,6 +305,10 @@ class MemoryStore:
         with self._open():
             return self._log.tail()
 
+    async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
+        with self._open():
+            return self._log.trim(upto, before, limit)
+
     async def wait(self, after: str, timeout_seconds: float) -> None:
         with self._open():
             if self._log.has_more(after):

@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
 
-from headrace.errors import InvalidCursor
+from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event, EventKind
 from headrace.stores.base import EventQuery
 from headrace.stores.postgres.lanes import Lanes
@@ -53,13 +54,14 @@ def position(cursor: str) -> Position:
 
 
 async def events(session: Session, lanes: Lanes, wanted: EventQuery) -> list[Event]:
-    after = position(wanted.after)
+    place = position(wanted.after)
+    after = (str(place.xid), place.seq) if wanted.after else (None, None)
     job_id = storable_or_none(wanted.job_id)
     patience = _Patience()
     while True:
-        rows = await session.read(
-            "events", str(after.xid), after.seq, wanted.tenant, max(wanted.limit, 0), job_id
-        )
+        rows = await session.read("events", *after, wanted.tenant, max(wanted.limit, 0), job_id)
+        if rows and rows[0][-1] is None:
+            raise LogTrimmed(wanted.after, f"{rows[0][0]}:{rows[0][1]}")
         readable = [row for row in rows if row[-1]]
         if len(readable) == len(rows) or not await patience.wait():
             await lanes.know({row[_LANE] for row in readable})
@@ -78,6 +80,13 @@ async def tail(session: Session) -> str:
         if readable:
             return f"{xid}:{seq}"
         may_wait = await patience.wait()
+
+
+async def trim(session: Session, upto: Sequence[str], before: datetime, limit: int) -> int:
+    last = min(map(position, upto), default=None)
+    place = (None, None) if last is None else (str(last.xid), last.seq)
+    ((gone,),) = await session.write("trim", *place, before, max(limit, 0))
+    return int(gone)
 
 
 async def has_grown(session: Session, after: Position) -> bool:

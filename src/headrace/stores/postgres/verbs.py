@@ -203,3 +203,6 @@ class Verbs:
 
     async def tail(self) -> str:
         return await log.tail(self._session)
+
+    async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
+        return await log.trim(self._session, upto, before, limit)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from headrace.clock import from_us, to_us
-from headrace.errors import InvalidCursor
+from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Category, Event
 from headrace.stores.base import EventQuery
 from headrace.stores.redis.codes import KIND_CODE, KIND_OF, STATE_CODE, STATE_OF
@@ -19,6 +20,7 @@ from headrace.stores.redis.server import Server
 
 _EVENTS = Script("events")
 _HISTORY = Script("history")
+_TRIM = Script("trim")
 
 _PAGE = 2000  # events of one script call
 _SEQ_MAX = 2**63 - 1
@@ -46,9 +48,15 @@ async def events(server: Server, query: EventQuery) -> list[Event]:
     after: int | bytes = position(query.after)
     more = True
     while more and len(found) < query.limit:
-        lanes, flat, after, more = await server.read_script(
-            _EVENTS, after, min(_PAGE, query.limit - len(found)), query.tenant or ""
+        goes_on = query.after != "" or bool(found)
+        answer = await server.read_script(
+            _EVENTS, after, min(_PAGE, query.limit - len(found)), query.tenant or "", int(goes_on)
         )
+        if len(answer) == 1:
+            if found:
+                break  # trimmed between two pages: so far there is no gap, and the next read is told
+            raise LogTrimmed(query.after, str(answer[0]))
+        lanes, flat, after, more = answer
         found += _read_events(flat, read_lanes(lanes))
     return found
 
@@ -57,6 +65,11 @@ async def tail(server: Server) -> str:
     """The cursor of the log's present end."""
     seq = await server.read("HGET", server.keys.of("numbers"), "events")
     return "" if seq in (None, b"0") else str(int(seq))
+
+
+async def trim(server: Server, upto: Sequence[str], before: datetime, limit: int) -> int:
+    last = min(map(position, upto), default=_SEQ_MAX)
+    return int(await server.write_script(_TRIM, last, to_us(before), max(limit, 0)))
 
 
 async def _history(server: Server, query: EventQuery, job_id: str) -> list[Event]:

@@ -241,6 +241,9 @@ class RedisStore:
     async def tail(self) -> str:
         return await log.tail(self._server)
 
+    async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
+        return await log.trim(self._server, upto, before, limit)
+
     async def wait(self, after: str, timeout_seconds: float) -> None:
         self._server.check_open()
         await self._watch.wait(after, timeout_seconds)

@@ -14,6 +14,7 @@ from headrace.stores.sqlite.sql import json_list, query
 _BY_SEQ = tuple(
     query(name) for name in ("delete_job", "delete_payload", "delete_result", "delete_notes")
 )
+_LOGGED = query("delete_logged")
 _REMEMBER = Bulk("delete_remember")
 
 
@@ -28,7 +29,8 @@ def delete(tx: Transaction, versions: Mapping[str, int]) -> bool:
     seqs = json_list(job.seq for job in jobs)
     for sql in _BY_SEQ:
         tx.connection.execute(sql, (seqs,))
-    _REMEMBER.run(tx.connection, [(job.id, job.seq) for job in jobs])
+    logged = set(tx.numbers(_LOGGED, (seqs,)))  # of the others, all events have been trimmed
+    _REMEMBER.run(tx.connection, [(job.id, job.seq) for job in jobs if job.seq in logged])
     tags.leave(tx, placed)
     keys.remove(tx, jobs)
     dependencies.remove(tx, jobs)

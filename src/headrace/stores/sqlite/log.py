@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from headrace.clock import to_us
-from headrace.errors import InvalidCursor
+from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event, EventKind
 from headrace.stores.base import EventQuery
 from headrace.stores.sqlite.bulk import Bulk
@@ -19,6 +19,7 @@ _ADD = Bulk("event_add")
 _EVENTS = query("events")
 _EVENTS_OF_JOB = query("events_of_job")
 _LANES = query("events_lanes")
+_START = query("log_start")
 _TAIL = query("tail")
 
 _KIND_OF = {str(kind): kind for kind in EventKind}
@@ -44,6 +45,10 @@ def append(tx: Transaction, events: Iterable[tuple[Event, int]]) -> None:
 
 
 def events(view: Snapshot, wanted: EventQuery) -> list[Event]:
+    if wanted.after and wanted.job_id is None:
+        gone = start(view)
+        if position(wanted.after) < gone:
+            raise LogTrimmed(wanted.after, cursor_of(gone))
     rows = view.connection.execute(
         _EVENTS if wanted.job_id is None else _EVENTS_OF_JOB,
         {
@@ -54,6 +59,12 @@ def events(view: Snapshot, wanted: EventQuery) -> list[Event]:
         },
     ).fetchall()
     return [_read_event(row, view.lanes) for row in rows]
+
+
+def start(view: Snapshot) -> int:
+    """The seq of the last event that was trimmed, 0 if none was."""
+    (seq,) = view.connection.execute(_START).fetchone()
+    return int(seq)
 
 
 def tail(view: Snapshot) -> int:

@@ -56,6 +56,7 @@ from headrace.stores.sqlite import (
     rewriting,
     schema,
     search,
+    trimming,
 )
 from headrace.stores.sqlite.calls import Call
 from headrace.stores.sqlite.connections import Synchronous, for_reading, for_writing
@@ -265,6 +266,9 @@ class SqliteStore:
 
     async def tail(self) -> str:
         return await self._read(lambda view: log.cursor_of(log.tail(view)))
+
+    async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
+        return await self._write(lambda tx: trimming.trim(tx, upto, before, limit))
 
     async def wait(self, after: str, timeout_seconds: float) -> None:
         self._check_open()

@@ -1,5 +1,5 @@
 -- Delete jobs with their tags, keys and the edges into them: all or, when one has moved on, none.
--- Their events stay, and so does the way from an id to its events.
+-- Their events stay, and so does the way from an id to its events, as long as it has any.
 CREATE FUNCTION headrace.delete_jobs(ids text[], versions integer[]) RETURNS boolean
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
@@ -92,7 +92,10 @@ BEGIN
     WITH deleted AS (
         DELETE FROM headrace.bodies WHERE bodies.seq = ANY (gone) RETURNING bodies.id, bodies.seq
     )
-    INSERT INTO headrace.deleted_jobs (id, seq) SELECT deleted.id, deleted.seq FROM deleted;
+    INSERT INTO headrace.deleted_jobs (id, seq)
+    SELECT deleted.id, deleted.seq
+    FROM deleted
+    WHERE EXISTS (SELECT FROM headrace.events WHERE events.job_seq = deleted.seq);
     RETURN TRUE;
 END;
 $$;

@@ -1,4 +1,5 @@
--- The place of the last event; or of the last one that may be read, if the last may not.
+-- The place of the last event; or of the last one that may be read, if the last may not. Where there is none
+-- (any more), the place of the last that was trimmed.
 CREATE FUNCTION headrace.log_tail(only_readable boolean)
 RETURNS TABLE (last_xid text, last_seq bigint, is_readable boolean)
 LANGUAGE plpgsql
@@ -31,6 +32,14 @@ BEGIN
         FROM headrace.events
         ORDER BY events.xid DESC, events.seq DESC
         LIMIT 1;
+    END IF;
+    IF NOT FOUND THEN
+        RETURN QUERY
+        SELECT
+            log_start.xid::text,
+            log_start.seq,
+            TRUE
+        FROM headrace.log_start;
     END IF;
 END;
 $$;

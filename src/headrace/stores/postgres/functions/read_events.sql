@@ -1,8 +1,9 @@
 -- Up to `the_limit` events after the place (after_xid, after_seq), in log order.
 -- `is_readable` is false from the first event on that may not be read yet: a transaction that still runs
--- may yet commit one that comes before it.
+-- may yet commit one that comes before it. It is NULL in a row that stands for all those that were trimmed: events
+-- after the place are gone, and (cursor_xid, seq) is that of the last of them. Then there is no other row.
 CREATE FUNCTION headrace.read_events(
-    after_xid xid8,
+    after_xid xid8, -- NULL: from where the log begins
     after_seq bigint,
     the_tenant text, -- NULL: any
     the_limit integer,
@@ -43,8 +44,24 @@ SET enable_hashjoin = off
 SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
+DECLARE
+    from_xid xid8 := coalesce(after_xid, '0'::xid8);
+    from_seq bigint := coalesce(after_seq, 0);
+    start_xid xid8; -- NULL: nothing was trimmed
+    start_seq bigint;
 BEGIN
     IF the_job IS NULL THEN
+        SELECT log_start.xid, log_start.seq INTO start_xid, start_seq FROM headrace.log_start;
+        IF (from_xid, from_seq) < (start_xid, start_seq) THEN
+            IF after_xid IS NOT NULL THEN
+                cursor_xid := start_xid::text;
+                seq := start_seq;
+                RETURN NEXT;
+                RETURN;
+            END IF;
+            from_xid := start_xid;
+            from_seq := start_seq;
+        END IF;
         RETURN QUERY
         SELECT
             events.xid::text,
@@ -73,7 +90,7 @@ BEGIN
             events.xid < pg_snapshot_xmin(pg_current_snapshot())
         FROM headrace.events
         WHERE
-            (events.xid, events.seq) > (after_xid, after_seq)
+            (events.xid, events.seq) > (from_xid, from_seq)
             AND (
                 the_tenant IS NULL
                 OR events.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
@@ -117,7 +134,7 @@ BEGIN
             SELECT * FROM headrace.events WHERE events.job_seq = named.seq OFFSET 0
         ) AS events
         WHERE
-            (events.xid, events.seq) > (after_xid, after_seq)
+            (events.xid, events.seq) > (from_xid, from_seq)
             AND (
                 the_tenant IS NULL
                 OR events.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)

@@ -1,8 +1,8 @@
 -- delete: remove jobs with their keys and the edges into them, all or none. Events stay.
 --
--- uses     rows writes lanes lines lineup places edges holding
+-- uses     rows writes lanes lines lineup places edges holding start
 -- keys     jobs rows bodies more leases expiry blocked counts failures lanes numbers keys edges
---          unseen gone root
+--          unseen events gone root
 -- derived  {root}:tag:<tag>, {root}:spawned:<parent id> and those of lines, places and edges
 -- args     1            number of jobs
 --          2 … n + 1    the ids
@@ -30,6 +30,7 @@ end
 
 -- From here on it is written.
 
+local trimmed = trimmed_upto()
 for index = 1, count do
   local id, handle, row = ids[index], handles[index], rows[index]
   if row then
@@ -51,7 +52,9 @@ for index = 1, count do
       end
     end
     -- The chain of the job's events starts at its row: keep the start, since the events stay.
-    zadd(K.gone, row.event, id)
+    if row.event > trimmed then
+      zadd(K.gone, row.event, id)
+    end
     if row.scope ~= '' then
       release_key(row.scope, id, true)
     end

@@ -1,15 +1,22 @@
 -- events: read on in the event log.
 --
--- uses     rows lanes
--- keys     events lanes
--- args     1 after this seq   2 at most so many   3 only of this tenant, or ''
+-- uses     rows lanes start
+-- keys     events lanes numbers
+-- args     1 after this seq   2 at most so many   3 only of this tenant, or ''   4 1 if none may be missing
 -- returns  { lanes, flat: number, names as JSON; events, flat: seq, lane, packed with its link; the last seq
 --          looked at; 1 if the log may hold more after that }
+--          or, where events after that seq have been trimmed and none may be missing, { the last of those }
 -- errors   none of its own
 
 local LOOKED_AT_MAX = 10000
 
 local after, limit, tenant = ARGV[1], tonumber(ARGV[2]), ARGV[3]
+if ARGV[4] == '1' then
+  local trimmed = trimmed_upto()
+  if tonumber(after) < trimmed then
+    return { trimmed }
+  end
+end
 local lanes, seen, events = {}, {}, {}
 local found, looked_at, more = 0, 0, true
 while found < limit and looked_at < LOOKED_AT_MAX and more do

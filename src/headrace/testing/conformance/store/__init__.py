@@ -18,6 +18,7 @@ from headrace.testing.conformance.store import (
     records,
     rewrites,
     shares,
+    trimming,
 )
 from headrace.testing.conformance.store.suite import suite
 
@@ -40,4 +41,5 @@ __all__ = [
     "rewrites",
     "shares",
     "suite",
+    "trimming",
 ]

@@ -1,0 +1,2 @@
+-- Everything up to and with this event.
+DELETE FROM events WHERE seq <= :last;
