@@ -1,0 +1,1 @@
+"""How each store's rows become Arrow batches."""
