@@ -1,0 +1,143 @@
+"""Gold: how long jobs waited and ran."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as sf
+
+from headrace.spark.lake.gold import window
+from headrace.spark.lake.table import Check, Column, Sources, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
+
+BUCKET_SECONDS = tuple(factor * 10.0**power for power in range(-3, 4) for factor in (1, 2, 5))
+"""Upper bounds of the buckets, 1 ms to 5000 s in steps of 1, 2, 5. One more bucket holds what is longer.
+
+Percentiles of several hours cannot be added up; the counts in buckets can."""
+
+_SPANS = {"wait": "started", "run": "ended"}
+"""Each span, and what counts the attempts that have one."""
+_SPREAD = """inline(array(
+    struct(leased_at AS at, wait_us, CAST(NULL AS bigint) AS run_us),
+    struct(ended_at AS at, CAST(NULL AS bigint) AS wait_us, run_us)))"""
+
+
+def transform(sources: Sources) -> DataFrame:
+    spread = (
+        window.attempts(sources)
+        .selectExpr("queue", "type", _SPREAD)
+        .where(window.since("at", sources.since))
+        .where("wait_us IS NOT NULL OR run_us IS NOT NULL")
+        .selectExpr("queue", "type", f"{window.hour_of('at')} AS hour", "wait_us", "run_us")
+    )
+    aggregates = [sf.expr(one) for span in _SPANS for one in _aggregates(span)]
+    return (
+        spread.groupBy("queue", "type", "hour")
+        .agg(*aggregates)
+        .selectExpr(
+            "queue",
+            "type",
+            "hour",
+            f"{window.day_of('hour')} AS day",
+            *(one for span in _SPANS for one in _finished(span)),
+        )
+    )
+
+
+def _aggregates(span: str) -> Iterator[str]:
+    fractions = ", ".join(f"{one}D" for one in PERCENTILES.values())
+    yield f"count({span}_us) AS {_SPANS[span]}"
+    yield f"percentile({span}_us, array({fractions})) AS {span}_us_at"
+    yield f"max({span}_us) AS {span}_us_max"
+    yield f"sum({span}_us) AS {span}_us_sum"
+    bounds = [round(one * 1_000_000) for one in BUCKET_SECONDS]
+    counts = [
+        f"count_if({span}_us > {low} AND {span}_us <= {high})"
+        for low, high in itertools.pairwise(bounds)
+    ]
+    counts = [f"count_if({span}_us <= {bounds[0]})", *counts, f"count_if({span}_us > {bounds[-1]})"]
+    yield f"array({', '.join(counts)}) AS {span}_buckets"
+
+
+def _finished(span: str) -> Iterator[str]:
+    yield _SPANS[span]
+    for index, name in enumerate(PERCENTILES):
+        yield f"{span}_us_at[{index}] / 1e6D AS {span}_{name}_seconds"
+    yield f"{span}_us_max / 1e6D AS {span}_max_seconds"
+    yield f"{window.seconds(f'{span}_us_sum')} AS {span}_sum_seconds"
+    yield f"{span}_buckets"
+
+
+def _columns(span: str, told: str) -> Iterator[Column]:
+    yield Column(_SPANS[span], "bigint", f"Attempts that {_SPANS[span]} in this hour.")
+    for name, fraction in PERCENTILES.items():
+        yield Column(
+            f"{span}_{name}_seconds",
+            "double",
+            f"{fraction:.0%} of them {told} no longer than this; exact.",
+            nullable=True,
+        )
+    yield Column(f"{span}_max_seconds", "double", "The longest of them.", nullable=True)
+    yield Column(f"{span}_sum_seconds", "double", "All of them together.")
+    yield Column(
+        f"{span}_buckets",
+        "array<bigint>",
+        "How many lie in each bucket, with upper bounds of 1, 2, 5, 10 … milliseconds up to 5000 s, "
+        "and one bucket above; these may be added up over rows.",
+    )
+
+
+def _falling() -> str:
+    """SQL: the rows with a percentile above the next one, by more than the last digit of its arithmetic."""
+    named = [*PERCENTILES, "max"]
+    falls = [
+        f"{span}_{low}_seconds > {span}_{high}_seconds * (1 + 1e-9D)"
+        for span in _SPANS
+        for low, high in itertools.pairwise(named)
+    ]
+    return f"SELECT * FROM gold_latency WHERE {' OR '.join(falls)}"  # noqa: S608 - our own words
+
+
+TABLE = Table(
+    name="gold/latency",
+    grain="One row per queue, type and hour in which an attempt started or ended.",
+    key=("queue", "type", "hour"),
+    columns=(
+        Column("queue", "string", "The queue."),
+        Column("type", "string", "The type of the jobs."),
+        window.HOUR,
+        window.DAY,
+        *_columns("wait", "had waited, since they were due,"),
+        *_columns("run", "ran"),
+    ),
+    partition_by=("day",),
+    transform=transform,
+    checks=(
+        Check(
+            "latency sums every wait and run of silver",
+            """SELECT * FROM
+              (SELECT coalesce(sum(started), 0) AS told_waits, coalesce(sum(ended), 0) AS told_runs,
+                 coalesce(sum(wait_sum_seconds), 0) AS told_wait,
+                 coalesce(sum(run_sum_seconds), 0) AS told_run FROM gold_latency),
+              (SELECT count(wait_us) AS waits, count_if(ended_at IS NOT NULL AND run_us IS NOT NULL) AS runs,
+                 coalesce(sum(wait_us), 0) / 1e6D AS wait,
+                 coalesce(sum(run_us) FILTER (WHERE ended_at IS NOT NULL), 0) / 1e6D AS run
+               FROM silver_attempts)
+            WHERE told_waits <> waits OR told_runs <> runs
+              OR abs(told_wait - wait) > 1e-6 * (1 + wait) OR abs(told_run - run) > 1e-6 * (1 + run)""",
+        ),
+        Check("percentiles rise up to the longest", _falling()),
+        Check(
+            "buckets hold every attempt of the row",
+            """SELECT * FROM gold_latency
+            WHERE aggregate(wait_buckets, 0L, (total, one) -> total + one) <> started
+               OR aggregate(run_buckets, 0L, (total, one) -> total + one) <> ended""",
+        ),
+    ),
+)
