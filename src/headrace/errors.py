@@ -231,6 +231,21 @@ class NotTerminal(Refusal):
     code = "NOT_TERMINAL"
 
 
+# --- what trimming the log refuses ---------------------------------------------------------------
+
+
+class NoReaders(HeadraceError):
+    """Nobody is known to hold the log by itself: what is trimmed would be gone for good."""
+
+    code = "NO_READERS"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "no reader of the event log is registered, so what is trimmed would be gone for good; nothing was "
+            "trimmed: run the pipeline that keeps it, or trim without readers if nobody needs it"
+        )
+
+
 # --- what the limits refuse ----------------------------------------------------------------------
 
 

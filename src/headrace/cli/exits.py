@@ -13,6 +13,7 @@ from headrace.errors import (
     DependencyNotFound,
     DuplicateJob,
     DuplicateSchedule,
+    FleetNotFound,
     HeadraceError,
     InvalidBatch,
     InvalidInput,
@@ -65,7 +66,13 @@ def exit_of(error: HeadraceError) -> Exit:
     match error:
         case InvalidBatch():
             return exit_of(error.cause)
-        case JobNotFound() | BatchNotFound() | DependencyNotFound() | ScheduleNotFound():
+        case (
+            JobNotFound()
+            | BatchNotFound()
+            | DependencyNotFound()
+            | ScheduleNotFound()
+            | FleetNotFound()
+        ):
             return Exit.NOT_FOUND
         case DuplicateJob() | DuplicateSchedule() | Contention():
             return Exit.REFUSED

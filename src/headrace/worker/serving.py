@@ -26,8 +26,8 @@ _COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 
 def serve(app: Headrace, settings: Settings) -> int:
     """Work until SIGTERM or SIGINT: finish within the grace period. A second signal ends at once."""
-    _calm_the_collector()
-    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+    calm_the_collector()
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
         code = runner.run(_serve(app, settings))
     if threads_are_stuck():
         _end(code)  # Python would wait for them at exit, without end
@@ -68,7 +68,7 @@ async def _serve(app: Headrace, settings: Settings) -> int:
     return 0
 
 
-def _calm_the_collector() -> None:
+def calm_the_collector() -> None:
     """Look for cycles of garbage less often.
 
     Jobs, changes and events are many and short-lived, and none of them is part of a cycle: with Python's
@@ -90,7 +90,7 @@ def _follow_supervisor(loop: asyncio.AbstractEventLoop, worker: Worker) -> None:
     threading.Thread(target=wait, name="headrace-supervised", daemon=True).start()
 
 
-def _loop_factory() -> type[asyncio.AbstractEventLoop] | None:
+def loop_factory() -> type[asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed: headrace[fast]."""
     try:
         import uvloop  # noqa: PLC0415 - optional
