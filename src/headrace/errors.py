@@ -241,8 +241,8 @@ class NoReaders(HeadraceError):
 
     def __init__(self) -> None:
         super().__init__(
-            "no reader of the event log is registered, so what is trimmed would be gone for good; nothing was "
-            "trimmed: run the pipeline that keeps it, or trim without readers if nobody needs it"
+            "no reader of the event log is registered, so what is trimmed would be gone for good; nothing "
+            "was trimmed: run the pipeline that keeps it, or trim without readers if nobody needs it"
         )
 
 

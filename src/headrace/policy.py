@@ -109,6 +109,16 @@ class Policies(msgspec.Struct, frozen=True):
 
     default: Policy = Policy()
     queues: Mapping[str, Policy] = {}
+    keep_events_seconds: float | None = None
+    """How long maintenance leaves events in the log, at least: it trims none that a reader does not hold.
+    None: for ever."""
+    trim_without_readers: bool = False
+    """Whether maintenance trims the log where no reader is registered."""
+
+    def __post_init__(self) -> None:
+        keep = self.keep_events_seconds
+        if keep is not None and not 0 <= keep < float("inf"):
+            raise InvalidLimit(f"keep_events_seconds is {keep}; it must be 0 or more, or None")
 
     def of(self, queue: str) -> Policy:
         return self.queues.get(queue) or BUILT_IN.get(queue, self.default)

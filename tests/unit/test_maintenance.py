@@ -18,7 +18,16 @@ import pytest
 from headrace import JobManager, JobSpec, Policies, Policy, connect
 from headrace.clock import ManualClock
 from headrace.errors import Contention, StoreUnavailable
-from headrace.maintenance import DEFAULT_STEPS, Done, Maintenance, Round, Step, steps
+from headrace.maintenance import (
+    DEFAULT_STEPS,
+    TRIM_EVENTS,
+    Done,
+    Maintenance,
+    Round,
+    Step,
+    steps,
+    steps_under,
+)
 from headrace.model import State
 from headrace.schedules import Cron, Every, Misfire
 from headrace.stores.base import JobStore
@@ -343,8 +352,37 @@ def test_leases_are_looked_at_six_times_as_often_as_they_lapse(
     assert steps.reap_interval(Policies(default, queues)) == pytest.approx(seconds)
 
 
+async def test_the_log_is_trimmed_as_the_policies_say(
+    clock: ManualClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = memory(clock, policies=Policies(keep_events_seconds=100.0))
+    rounds: list[Round] = []
+    for _ in range(3):
+        await manager.submit(JOB)
+        clock.advance(1)
+    async with running([manager], clock, [TRIM_EVENTS], rounds.append) as night:
+        await night.pass_(300)
+        assert [one.count for one in rounds] == [0] * len(rounds)
+        (told,) = (record for record in caplog.records if "no reader" in record.message)
+        assert told.levelno == logging.WARNING
+        await manager.reader_reached("lake", (await manager.events())[1].cursor)
+        await night.pass_(70)
+    assert sum(one.count for one in rounds) == 2
+    assert len(await manager.events()) == 1
+
+
+async def test_trimming_is_a_step_only_where_a_policy_says_how_long(clock: ManualClock) -> None:
+    rounds = {
+        keep: await Maintenance(memory(clock, policies=Policies(keep_events_seconds=keep))).once()
+        for keep in (None, 0.0)
+    }
+    assert [one.step for one in rounds[None]] == [one.name for one in DEFAULT_STEPS]
+    assert [one.step for one in rounds[0.0]] == [*(one.name for one in DEFAULT_STEPS), "events"]
+    assert steps_under(Policies()) == DEFAULT_STEPS
+
+
 def test_steps_have_names_of_their_own() -> None:
-    assert len({one.name for one in DEFAULT_STEPS}) == len(DEFAULT_STEPS) == 5
+    assert len({one.name for one in (*DEFAULT_STEPS, TRIM_EVENTS)}) == len(DEFAULT_STEPS) + 1 == 6
 
 
 # --- on a live clock -----------------------------------------------------------------------------

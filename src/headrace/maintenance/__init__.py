@@ -6,6 +6,14 @@ and however many hosts do it at once, it is done once.
 
 from headrace.maintenance.loop import Maintenance, Round
 from headrace.maintenance.step import Done, Step
-from headrace.maintenance.steps import DEFAULT_STEPS
+from headrace.maintenance.steps import DEFAULT_STEPS, TRIM_EVENTS, steps_under
 
-__all__ = ["DEFAULT_STEPS", "Done", "Maintenance", "Round", "Step"]
+__all__ = [
+    "DEFAULT_STEPS",
+    "TRIM_EVENTS",
+    "Done",
+    "Maintenance",
+    "Round",
+    "Step",
+    "steps_under",
+]

@@ -13,7 +13,7 @@ import msgspec
 
 from headrace.errors import HeadraceError, StoreClosed, StoreUnavailable
 from headrace.maintenance.step import Done, Step
-from headrace.maintenance.steps import DEFAULT_STEPS
+from headrace.maintenance.steps import steps_under
 from headrace.manager import JobManager
 from headrace.retry import Exponential
 
@@ -27,7 +27,7 @@ class Round(msgspec.Struct, frozen=True, kw_only=True):
 
     step: str
     count: int = 0
-    """How many jobs it changed, deleted or submitted."""
+    """How many jobs it changed, deleted or submitted, or how many events."""
     seconds: float
     error: Exception | None = None
     """Why it failed; it will be tried again."""
@@ -50,14 +50,14 @@ class Maintenance:
     def __init__(
         self,
         manager: JobManager,
-        steps: Sequence[Step] = DEFAULT_STEPS,
+        steps: Sequence[Step] | None = None,
         *,
         on_round: Callable[[Round], None] | None = None,
         dice: random.Random | None = None,
         rest: Callable[[asyncio.Event, float], Awaitable[None]] = rest,
     ) -> None:
         self._manager = manager
-        self._steps = tuple(steps)
+        self._steps = steps_under(manager.policies) if steps is None else tuple(steps)
         self._on_round = on_round
         self._dice = dice or random.Random()  # noqa: S311 - spread, not secrets
         self._rest = rest

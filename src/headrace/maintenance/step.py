@@ -13,7 +13,7 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
     """What one run of a step did."""
 
     count: int
-    """How many jobs it changed, deleted or submitted."""
+    """How many jobs it changed, deleted or submitted, or how many events."""
     rest_seconds: float | None = None
     """Run again after so long. None: after the step's own interval."""
     troubles: frozenset[str] = frozenset()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from headrace.errors import NoReaders
 from headrace.maintenance.step import Done, Step
 from headrace.manager import JobManager
 from headrace.manager.verbs.base import MAINTENANCE_LIMIT
@@ -46,6 +47,14 @@ async def fire_schedules(manager: JobManager) -> Done:
     return Done(count=len(fired.jobs), rest_seconds=rest, troubles=troubles)
 
 
+async def trim_events(manager: JobManager) -> Done:
+    """Trim the log of what is older than the policies say, and held by every reader."""
+    try:
+        return _done((await manager.trim_events(limit=MAINTENANCE_LIMIT)).events)
+    except NoReaders as error:
+        return Done(count=0, troubles=frozenset({error.message}))
+
+
 async def retain(manager: JobManager) -> Done:
     """Delete ended jobs that are past their keep time."""
     return _done(sum((await manager.cleanup(limit=MAINTENANCE_LIMIT)).values()))
@@ -74,3 +83,12 @@ DEFAULT_STEPS = (
     ),
     Step(name="retention", interval_seconds=RETENTION_SECONDS, spread_seconds=6.0, run=retain),
 )
+
+TRIM_EVENTS = Step(
+    name="events", interval_seconds=RETENTION_SECONDS, spread_seconds=6.0, run=trim_events
+)
+
+
+def steps_under(policies: Policies) -> tuple[Step, ...]:
+    """What is to be done under these policies: the log is trimmed only if they say how long it is kept."""
+    return DEFAULT_STEPS if policies.keep_events_seconds is None else (*DEFAULT_STEPS, TRIM_EVENTS)

@@ -8,6 +8,7 @@ from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager
 from headrace.manager.overview import Overview
 from headrace.manager.queries import Page, Stats
+from headrace.manager.readers import Lag, Reader
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Unfired
 from headrace.manager.settlement import (
@@ -20,6 +21,7 @@ from headrace.manager.settlement import (
     Stopped,
 )
 from headrace.manager.submission import Submitted
+from headrace.manager.trimming import Trimmed
 from headrace.manager.verbs.upkeep import Maintained
 
 __all__ = [
@@ -34,11 +36,13 @@ __all__ = [
     "Fired",
     "Heartbeats",
     "JobManager",
+    "Lag",
     "Maintained",
     "Order",
     "Outcome",
     "Overview",
     "Page",
+    "Reader",
     "Reason",
     "Reencrypted",
     "Released",
@@ -47,6 +51,7 @@ __all__ = [
     "Stats",
     "Stopped",
     "Submitted",
+    "Trimmed",
     "Unfired",
     "Why",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace import validation
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, NoReaders
 from headrace.manager import (
     recovery,
     retention,
@@ -16,6 +16,7 @@ from headrace.manager.changes import Changed
 from headrace.manager.schedules import Fired
 from headrace.manager.verbs.base import MAINTENANCE_LIMIT
 from headrace.manager.verbs.scheduling import Scheduling
+from headrace.manager.verbs.trimming import Trimming
 from headrace.model import (
     TERMINAL,
     State,
@@ -30,9 +31,11 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     swept: int
     fired: Fired
     deleted: Mapping[State, int]
+    trimmed: int
+    """Events of the log: none unless the policies say for how long they are kept."""
 
 
-class Upkeep(Scheduling):
+class Upkeep(Scheduling, Trimming):
     """Leases, lifetimes, dependencies, schedules and retention. Safe from many hosts at once."""
 
     async def reap(self, limit: int = MAINTENANCE_LIMIT) -> Changed:
@@ -55,7 +58,14 @@ class Upkeep(Scheduling):
             swept=await self.sweep(),
             fired=await self.fire_schedules(),
             deleted=await self.cleanup(limit=MAINTENANCE_LIMIT),
+            trimmed=await self._trim(),
         )
+
+    async def _trim(self) -> int:
+        try:
+            return (await self.trim_events(limit=MAINTENANCE_LIMIT)).events
+        except NoReaders:
+            return 0
 
     async def cleanup(
         self,

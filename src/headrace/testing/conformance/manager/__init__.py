@@ -17,6 +17,7 @@ from headrace.testing.conformance.manager import (
     retention,
     schedules,
     submission,
+    trimming,
     working,
 )
 from headrace.testing.conformance.manager.suite import suite
@@ -39,5 +40,6 @@ __all__ = [
     "schedules",
     "submission",
     "suite",
+    "trimming",
     "working",
 ]
