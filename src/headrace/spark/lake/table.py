@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,7 +29,9 @@ class Column(NamedTuple):
 class Check(NamedTuple):
     """What must hold of the lake: a query that gives the rows that offend. None means passed.
 
-    It may read the views `bronze_events`, `silver_jobs`, `silver_attempts` and `gold_<name>`.
+    It may read the views `bronze_events`, `silver_jobs`, `silver_attempts` and `gold_<name>`, whole. A check
+    that would cost too much on a large lake looks only at what the run has brought: `:seq` is the least seq
+    of its events, and 0 when everything is to be checked.
     """
 
     name: str
@@ -74,3 +78,20 @@ class Table:
     def ddl(self) -> str:
         """Its schema in Spark's words."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
+
+def columns_of(schema: pa.Schema, meanings: Mapping[str, str]) -> tuple[Column, ...]:
+    """The columns of an Arrow schema with their meanings; a name that ends in "?" may be null."""
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    said = {name.removesuffix("?"): (name.endswith("?"), text) for name, text in meanings.items()}
+    assert list(said) == schema.names, "every column has its meaning, in order"
+    return tuple(
+        Column(
+            field.name,
+            from_arrow_type(field.type).simpleString(),
+            said[field.name][1],
+            nullable=said[field.name][0],
+        )
+        for field in schema
+    )

@@ -1,0 +1,79 @@
+"""The store behind the lake, as the pipeline's driver uses it: its identity, and how far we hold its log."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Self
+
+import msgspec
+
+from headrace.app.bridge import LoopThread
+from headrace.connect import connect
+from headrace.errors import InvalidInput
+from headrace.manager import JobManager
+from headrace.model import Job
+from headrace.stores.base import Record
+
+_loop = LoopThread()
+_KIND = "store"
+_NAME = "identity"
+
+
+class _Body(msgspec.Struct, frozen=True):
+    id: str
+
+
+class Store:
+    """Opened for a run, closed after it. Callable from any thread without an event loop."""
+
+    def __init__(self, url: str) -> None:
+        if url.startswith("memory:"):
+            raise InvalidInput(
+                "a memory: store lives in one process and Spark's executors are others: they cannot see "
+                "it; nothing was read: use sqlite:///path, postgresql://… or redis://…"
+            )
+        self._manager: JobManager = _loop.run(connect(url, create=False))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        _loop.run(self._manager.close())
+
+    def id(self) -> str:
+        """Stays with the store wherever its url leads; given to it when it is first asked for."""
+        return _loop.run(_identity(self._manager))
+
+    def tail(self) -> str:
+        """The cursor of the log's present end."""
+        return _loop.run(self._manager.tail())
+
+    def reached(self, lake_id: str, cursor: str, label: str) -> None:
+        """The lake holds the log up to here: it may be trimmed so far."""
+        _loop.run(self._manager.reader_reached(reader_of(lake_id), cursor, label=label))
+
+    def jobs(self, ids: Sequence[str]) -> Mapping[str, Job]:
+        """Those that the store still holds."""
+        return _loop.run(self._manager.store.get(ids))
+
+
+def reader_of(lake_id: str) -> str:
+    """The name under which the store knows the lake as a reader of its log."""
+    return f"lake:{lake_id}"
+
+
+async def _identity(manager: JobManager) -> str:
+    fresh = _Body(str(uuid.uuid4()))
+    await manager.store.put_record(
+        Record(kind=_KIND, name=_NAME, body_json=msgspec.json.encode(fresh))
+    )
+    # Whoever came first has named it.
+    (found,) = await manager.store.records(_KIND, [_NAME])
+    return msgspec.json.decode(found.body_json, type=_Body).id

@@ -1,0 +1,33 @@
+"""The lake's tables as Spark sees them: DataFrames over the files of one snapshot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from headrace.spark.lake.delta import Snapshot
+    from headrace.spark.lake.table import Table
+
+
+def schema_of(table: Table) -> StructType:
+    return StructType.fromDDL(table.ddl)
+
+
+def frame_of(spark: SparkSession, table: Table, snapshot: Snapshot) -> DataFrame:
+    """The table as it was at the snapshot, lazy. Partitions and statistics let Spark pass files over."""
+    schema = schema_of(table)
+    if not snapshot.files:
+        return spark.createDataFrame([], schema)
+    names = [column.name for column in table.columns]
+    return (
+        spark.read.schema(schema)
+        .option("basePath", str(snapshot.folder))
+        # The files are named one by one; a folder's name may hold what looks like a pattern.
+        .option("__globPaths__", "false")
+        .parquet(*snapshot.paths())
+        .select(*(f"`{name}`" for name in names))
+    )
