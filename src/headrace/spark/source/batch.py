@@ -6,18 +6,22 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from headrace.spark.schemas import EVENTS
 from headrace.spark.source.columns import columns_of
 from headrace.spark.source.extract.base import Extract, Pieces, Slice, Table
-from headrace.spark.source.extract.choice import extract_of
-from headrace.spark.source.options import SourceOptions
+from headrace.spark.source.extract.choice import check, extract_of
+from headrace.spark.source.options import Predicates, SourceOptions
 from headrace.spark.source.patience import patiently
+
+_STORED: dict[str, Table] = {"jobs": "jobs", "events": "events", "attempts": "histories"}
 
 
 class Reader(DataSourceReader):
-    """`partitions` fixes on the driver what is read; each task then reads its part, in its own snapshot."""
+    """`partitions` fixes on the driver what is read; each task reads its part, all of one moment."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
         self._options = options
@@ -26,15 +30,21 @@ class Reader(DataSourceReader):
 
     def partitions(self) -> Sequence[Slice]:
         options = self._options
+        check(options)
         pieces = Pieces(options.partitions, options.rows_per_partition)
-        return patiently(lambda: self._extract.cut("events", pieces), options.retry_seconds)
+        return patiently(
+            lambda: list(self._extract.cut(_STORED[options.table], pieces)), options.retry_seconds
+        )
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         if not isinstance(partition, Slice):  # where there is nothing to read, Spark makes one up
             return iter(())
-        return started(
-            self._extract, "events", partition, self._columns, self._options.retry_seconds
-        )
+        options = self._options
+        table = _STORED[options.table]
+        if table != "histories":
+            return started(self._extract, table, partition, self._columns, options.retry_seconds)
+        events = started(self._extract, table, partition, EVENTS, options.retry_seconds)
+        return _attempts(events, options.predicates, self._columns)
 
 
 def started(
@@ -45,6 +55,20 @@ def started(
     def start() -> Iterator[pa.RecordBatch]:
         batches = extract.rows(table, piece, columns)
         first = next(batches, None)
-        return batches if first is None else chain([first], batches)
+        return iter(()) if first is None else chain([first], batches)
 
     return patiently(start, retry_seconds)
+
+
+def _attempts(
+    histories: Iterator[pa.RecordBatch], wanted: Predicates, columns: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    from headrace.spark.folding import attempts_of
+
+    attempts = attempts_of(pa.Table.from_batches(histories, schema=EVENTS))
+    if wanted.since is not None:
+        attempts = attempts.filter(pc.field("leased_at") >= wanted.since)
+    if wanted.until is not None:
+        attempts = attempts.filter(pc.field("leased_at") < wanted.until)
+    for batch in attempts.select(columns.names).to_batches():
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=columns)

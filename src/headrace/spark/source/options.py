@@ -121,7 +121,7 @@ def _address(url: str) -> tuple[str, str]:
         )
     if parts.scheme not in SQLITE | POSTGRES | REDIS:
         raise UnknownStore(
-            f"no store that Spark can read answers to {parts.scheme + ':' if parts.scheme else 'this url'!r}; "
+            f"no store that Spark can read answers to a url with {parts.scheme or 'no scheme'!r}; "
             f"{_NOTHING}: use sqlite:///path, postgresql://… or redis://…"
         )
     where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"

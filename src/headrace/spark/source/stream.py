@@ -21,11 +21,11 @@ from pyspark.sql.streaming.datasource import (
 )
 from pyspark.sql.types import StructType
 
-from headrace.errors import InvalidCursor, InvalidInput
+from headrace.errors import InvalidCursor, InvalidInput, LogTrimmed
 from headrace.spark.source.batch import started
 from headrace.spark.source.columns import columns_of
 from headrace.spark.source.extract.base import Pieces, Slice
-from headrace.spark.source.extract.choice import extract_of
+from headrace.spark.source.extract.choice import check, extract_of
 from headrace.spark.source.options import EARLIEST, LATEST, SourceOptions
 from headrace.spark.source.patience import patiently
 
@@ -46,22 +46,24 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._checked = False
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
+        check(self._options)
         wanted = self._options.starting_cursor
         if wanted == LATEST:
             return self._offset(self._now(self._extract.log_end))
+        self._extract.place("" if wanted == EARLIEST else wanted)
         return self._offset("" if wanted == EARLIEST else wanted)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         return ReadMaxRows(self._options.max_rows_per_batch)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
-        self._target = self._now(self._extract.log_end)
+        self._target = self._now(lambda: self._extract.log_end(settled=True))
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         after = self._cursor(start)
         self._check_once(start, after)
         end = self._target if self._target is not None else self._now(self._extract.log_end)
-        if not end or end == after:
+        if self._extract.place(end) <= self._extract.place(after):
             return start
         after = after or self._now(self._extract.log_start)
         match limit:
@@ -110,17 +112,27 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return cursor
 
     def _check_once(self, start: Offset, after: str) -> None:
-        """That the checkpoint is of this store: its last event is there, and the same."""
+        """That the checkpoint is of this store, and the log still holds what follows.
+
+        The last event that was read is there and is the same; or it was trimmed, but none behind it.
+        """
         if self._checked or not after:
             return
-        found = self._now(lambda: self._extract.mark(after))
-        if found is not None and start["mark"] not in (None, _digest(found)):
+        place = self._extract.place
+        begin = self._now(self._extract.log_start)
+        if place(begin) > place(after):
+            raise LogTrimmed(after, begin)
+        if start["mark"] is not None and place(begin) < place(after):
+            self._check_mark(start["mark"], after)
+        self._checked = True
+
+    def _check_mark(self, mark: str, after: str) -> None:
+        if _digest(self._now(lambda: self._extract.mark(after))) != mark:
             raise InvalidCursor(
                 f"the checkpoint was made on another store than {self._options.where} (or on this one "
                 "before an older state of it was restored); nothing was read: give the stream the url it "
                 "began with, or a new checkpoint"
             )
-        self._checked = True
 
 
 def _digest(mark: str | None) -> str | None:

@@ -25,6 +25,12 @@ def answer(connection: Connection, sql: str, values: Sequence[Any] = ()) -> list
         return rows
 
 
+def run(connection: Connection, sql: str) -> None:
+    """A statement without an answer."""
+    with closing(connection.cursor()) as cursor:
+        cursor.execute(sql)
+
+
 def batches(
     connection: Connection, sql: str, values: Sequence[Any], settings: dict[str, Any]
 ) -> Iterator[pa.RecordBatch]:

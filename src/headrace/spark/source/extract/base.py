@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 Table = Literal["jobs", "events", "histories"]
-"""`histories` are the events of whole jobs: what attempts are folded from. Its columns are those of events."""
+"""`histories`: the events of whole jobs, from which attempts are folded; columns as those of events."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +45,19 @@ class Extract(Protocol):
     A method that cannot reach the store raises StoreUnavailable.
     """
 
-    def log_end(self) -> str:
-        """The cursor of the last event that may be read now; "" if the log holds none."""
+    def place(self, cursor: str) -> Any:
+        """What compares as the events' places in the log do. Raises InvalidCursor."""
+        ...
+
+    def log_end(self, *, settled: bool = False) -> str:
+        """The cursor of the last event that may be read now; "" if there is none.
+
+        `settled`: wait a moment for those that may be read in a moment.
+        """
         ...
 
     def log_start(self) -> str:
-        """A cursor right before the first event that the log holds; "" if it holds all or none."""
+        """A cursor before which the log holds nothing any more; "" if nothing was trimmed."""
         ...
 
     def further(self, after: str, rows: int, upto: str) -> str:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+
+_read_list = msgspec.json.Decoder(list[str]).decode
 
 
 def shaped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
@@ -19,4 +22,15 @@ def shaped(batches: Iterable[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.
 
 
 def _as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    return column if column.type == wanted else pc.cast(column, wanted)
+    if column.type == wanted:
+        return column
+    if pa.types.is_list(wanted) and pa.types.is_string(column.type):
+        return _lists(column, wanted)
+    return pc.cast(column, wanted)
+
+
+def _lists(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Texts that are JSON lists of texts. Few different ones come in many rows."""
+    coded = column.dictionary_encode()
+    lists = pa.array([_read_list(text) for text in coded.dictionary.to_pylist()], wanted)
+    return lists.take(coded.indices)

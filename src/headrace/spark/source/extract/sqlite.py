@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the texts are put together from our own words and numbers; values are bound
 """A SQLite file through ADBC.
 
 The driver takes a column's type from the first batch, and a column that is empty there would be taken
@@ -18,17 +19,24 @@ import pyarrow as pa
 from adbc_driver_sqlite import StatementOptions
 
 from headrace.clock import to_us
-from headrace.errors import InvalidCursor
+from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.spark.source.extract.adbc import Connection, answer, batches, translated
 from headrace.spark.source.extract.base import Pieces, Slice, Table
-from headrace.spark.source.extract.ranges import even_cuts
+from headrace.spark.source.extract.ranges import (
+    PROBE_ROWS,
+    Probe,
+    cut_by_probes,
+    even_cuts,
+    probe_starts,
+)
 from headrace.spark.source.extract.shape import shaped
 from headrace.spark.source.options import Predicates
 
 _BATCH_ROWS = 32_768
 _BUSY_MS = 30_000
-_VIEW = {"events": "event_log"}
-_TIME = {"events": "at"}
+_VIEW = {"events": "event_log", "histories": "event_log", "jobs": "job_list"}
+_PLACE = {"events": "seq", "histories": "job_seq", "jobs": "seq"}
+_TIME = {"events": "at", "jobs": "created_at"}
 _COMPUTED = {"cursor": "CAST(seq AS TEXT)"}
 
 
@@ -38,60 +46,73 @@ class SqliteExtract:
     where: str
     predicates: Predicates
 
-    def log_end(self) -> str:
+    def place(self, cursor: str) -> int:
+        return place(cursor)
+
+    def log_end(self, *, settled: bool = False) -> str:  # noqa: ARG002 - writers take turns
         with self._connection() as connection:
-            ((last,),) = answer(connection, "SELECT max(seq) FROM event_log")
-            return "" if last is None else str(last)
+            _, end = _log_ends(connection)
+            return str(end or "")
 
     def log_start(self) -> str:
         with self._connection() as connection:
-            ((first,),) = answer(connection, "SELECT min(seq) FROM event_log")
-            return "" if first is None or first == 1 else str(first - 1)
+            start, _ = _log_ends(connection)
+            return str(start or "")
 
     def further(self, after: str, rows: int, upto: str) -> str:
         return str(min(place(after) + rows, place(upto)))
 
     def mark(self, cursor: str) -> str | None:
         with self._connection() as connection:
-            found = answer(
-                connection,
-                "SELECT job_id, version, at FROM event_log WHERE seq = ?",
-                (place(cursor),),
-            )
+            sql = "SELECT job_id, version, at FROM event_log WHERE seq = ?"
+            found = answer(connection, sql, (place(cursor),))
             return " ".join(str(value) for value in found[0]) if found else None
 
     def cut_log(self, after: str, upto: str, pieces: Pieces) -> Sequence[Slice]:
+        """Numbers of events have no gaps, so ranges of equal length hold equally many."""
         low, high = place(after), place(upto)
         cuts = even_cuts(low, high, pieces.count(high - low))
         return [Slice(str(start), str(end)) for start, end in cuts if end > start]
 
     def cut(self, table: Table, pieces: Pieces) -> Sequence[Slice]:
-        if table != "events":
-            raise NotImplementedError(table)
-        return self.cut_log(self.log_start(), self.log_end(), pieces)
+        if table == "events":
+            return self.cut_log(self.log_start(), self.log_end(), pieces)
+        with self._connection() as connection:
+            first, last = _ends(connection, table)
+            if not last:
+                return []
+            _, log_end = _log_ends(connection)
+            probes = _probes(connection, table, first - 1, last)
+            cuts = cut_by_probes(first - 1, last, probes, pieces)
+            return [Slice(str(start), str(end), str(log_end or "")) for start, end in cuts]
 
     def rows(self, table: Table, piece: Slice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
-        conditions = ["seq > ?", "seq <= ?", *_conditions(self.predicates, _TIME[table])]
-        values = [place(piece.after), place(piece.upto), *_values(self.predicates)]
-        selected = ", ".join(f"{_COMPUTED.get(name, _quoted(name))}" for name in columns.names)
+        conditions = [f"{_PLACE[table]} > ?", f"{_PLACE[table]} <= ?"]
+        values: list[Any] = [place(piece.after), place(piece.upto)]
+        if table == "histories":
+            conditions.append("seq <= ?")
+            values.append(place(piece.log_end))
+        for condition, value in _filters(self.predicates, _TIME.get(table)):
+            conditions.append(condition)
+            values.append(value)
+        selected = ", ".join(_COMPUTED.get(name, _quoted(name)) for name in columns.names)
         sql = (
-            f"SELECT {_specimen(columns)} "  # noqa: S608 - our own words; values are bound
+            f"SELECT {_specimen(columns)} "
             f"UNION ALL SELECT {selected} FROM {_VIEW[table]} WHERE {' AND '.join(conditions)}"
         )
         settings = {StatementOptions.BATCH_ROWS.value: _BATCH_ROWS}
         with self._connection() as connection:
+            if piece.unbroken:
+                _check_unbroken(connection, piece)
             found = batches(connection, sql, values, settings)
             yield from shaped(_without_first_row(found), columns)
 
     @contextmanager
     def _connection(self) -> Iterator[Connection]:
-        """Without `mode=rw`, a file that is not there would be made."""
-        with (
-            translated(self.where),
-            closing(
-                adbc_driver_sqlite.dbapi.connect(f"{self.path.as_uri()}?mode=rw")
-            ) as connection,
-        ):
+        """In one transaction, so that all its answers are of one moment."""
+        # Without `mode=rw`, a file that is not there would be made.
+        uri = f"{self.path.as_uri()}?mode=rw"
+        with translated(self.where), closing(adbc_driver_sqlite.dbapi.connect(uri)) as connection:
             answer(connection, f"PRAGMA busy_timeout = {_BUSY_MS:d}")
             yield connection
 
@@ -102,26 +123,49 @@ def place(cursor: str) -> int:
     return int(cursor or 0)
 
 
-def _conditions(predicates: Predicates, time: str) -> list[str]:
-    conditions = [
-        f"{_quoted(name)} IN (SELECT value FROM json_each(?))"  # noqa: S608 - our own words
-        for name in ("tenant", "queue", "type", "state")
-        if getattr(predicates, name) is not None
-    ]
-    if predicates.since is not None:
-        conditions.append(f"{time} >= ?")
-    if predicates.until is not None:
-        conditions.append(f"{time} < ?")
-    return conditions
+def _log_ends(connection: Connection) -> tuple[int, int]:
+    ((start, end),) = answer(connection, 'SELECT "start", "end" FROM log_ends')
+    return start, end
 
 
-def _values(predicates: Predicates) -> list[Any]:
-    """For `_conditions`, in the same order."""
-    lists = (predicates.tenant, predicates.queue, predicates.type, predicates.state)
-    times = (predicates.since, predicates.until)
-    return [json.dumps(values) for values in lists if values is not None] + [
-        to_us(moment) for moment in times if moment is not None
-    ]
+def _ends(connection: Connection, table: Table) -> tuple[int, int]:
+    """The first and last place of a table; (1, 0) if it is empty."""
+    number, view = _PLACE[table], _VIEW[table]
+    # Not min and max: on a view of several tables they would walk all of it.
+    ((first, last),) = answer(
+        connection,
+        f"SELECT (SELECT {number} FROM {view} ORDER BY {number} LIMIT 1), "
+        f"(SELECT {number} FROM {view} ORDER BY {number} DESC LIMIT 1)",
+    )
+    return (1, 0) if first is None else (first, last)
+
+
+def _probes(connection: Connection, table: Table, after: int, upto: int) -> list[Probe]:
+    number, view = _PLACE[table], _VIEW[table]
+    found = answer(
+        connection,
+        f"SELECT value, (SELECT json_array(max(n), count(*)) FROM (SELECT {number} AS n FROM {view} "
+        f"WHERE {number} >= value ORDER BY {number} LIMIT {PROBE_ROWS:d})) FROM json_each(?)",
+        (json.dumps(probe_starts(after, upto)),),
+    )
+    return [Probe(start, *json.loads(told)) for start, told in found]
+
+
+def _check_unbroken(connection: Connection, piece: Slice) -> None:
+    begin, _ = _log_ends(connection)
+    if begin > place(piece.after):
+        raise LogTrimmed(piece.after, str(begin))
+
+
+def _filters(predicates: Predicates, time: str | None) -> Iterator[tuple[str, Any]]:
+    """Conditions, each with its value. `time`: the column for since and until; None leaves them out."""
+    for name in ("tenant", "queue", "type", "state"):
+        if (values := getattr(predicates, name)) is not None:
+            yield f"{_quoted(name)} IN (SELECT value FROM json_each(?))", json.dumps(values)
+    if time is not None and predicates.since is not None:
+        yield f"{time} >= ?", to_us(predicates.since)
+    if time is not None and predicates.until is not None:
+        yield f"{time} < ?", to_us(predicates.until)
 
 
 def _specimen(columns: pa.Schema) -> str:

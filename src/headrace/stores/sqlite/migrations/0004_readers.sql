@@ -34,6 +34,18 @@ SELECT
 FROM events
 INNER JOIN lanes ON lanes.id = events.lane;
 
+-- Where the log begins and ends: all up to `start` has been trimmed, `end` is the last number given.
+CREATE VIEW log_ends AS
+SELECT
+    coalesce(
+        (SELECT min(events.seq) - 1 FROM events),
+        (SELECT max(numbers.seq) FROM sqlite_sequence AS numbers WHERE numbers.name = 'events'),
+        0
+    ) AS "start",
+    coalesce(
+        (SELECT max(numbers.seq) FROM sqlite_sequence AS numbers WHERE numbers.name = 'events'), 0
+    ) AS "end";
+
 -- The jobs as they stand, with their words spelled out. Without the lease token: whoever knows it can
 -- end the job in its worker's name.
 CREATE VIEW job_list AS
