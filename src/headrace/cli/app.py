@@ -14,6 +14,7 @@ from headrace.cli.delete import cleanup, delete
 from headrace.cli.doctor import doctor
 from headrace.cli.events import events
 from headrace.cli.exits import PROGRAM, Ended, Exit, failure_of, print_failure
+from headrace.cli.fleet import fleet
 from headrace.cli.keys import keys
 from headrace.cli.limits import limits
 from headrace.cli.listing import list_jobs
@@ -71,6 +72,7 @@ def headrace(ctx: click.Context) -> None:
 for _command in (
     submit,
     worker,
+    fleet,
     show,
     list_jobs,
     stats,

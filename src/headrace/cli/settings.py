@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 DEFAULT_URL = "sqlite:///headrace.db"
 URL_VARIABLE = "HEADRACE_URL"
@@ -61,6 +62,13 @@ class Group(click.Group):
         write_examples(formatter, self.examples)
 
 
+class CommandWithMore(Command, click.Group):
+    """A command that does something by itself, and has others below it."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(self.commands)
+
+
 def write_examples(formatter: click.HelpFormatter, examples: Sequence[str]) -> None:
     """As they are: a command that the help text wraps cannot be copied."""
     with formatter.section("Examples"):
@@ -80,7 +88,36 @@ def command(name: str, *, examples: Sequence[str]) -> Callable[[Callable[..., An
     return decorate
 
 
-def group(name: str, *, examples: Sequence[str]) -> Callable[[Callable[[], None]], Group]:
+def command_with_more(
+    name: str, *, examples: Sequence[str]
+) -> Callable[[Callable[..., Any]], CommandWithMore]:
+    """A command that others can be added to. Its own options are refused before those."""
+
+    def decorate(function: Callable[..., Any]) -> CommandWithMore:
+        @functools.wraps(function)
+        def alone(**options: Any) -> Any:
+            ctx = click.get_current_context()
+            if ctx.invoked_subcommand is None:
+                return function(**options)
+            for param in ctx.command.params:
+                source = ctx.get_parameter_source(param.name or "")
+                if param.name in options and source is ParameterSource.COMMANDLINE:
+                    raise click.UsageError(f"{param.opts[0]} is not for {ctx.invoked_subcommand}")
+            return None
+
+        made = click.command(
+            name, cls=CommandWithMore, examples=examples, invoke_without_command=True
+        )(alone)
+        assert isinstance(made, CommandWithMore)
+        made.params += settings_options()
+        return made
+
+    return decorate
+
+
+def group(
+    name: str, *, examples: Sequence[str], cls: type[Group] = Group
+) -> Callable[[Callable[[], None]], Group]:
     """A group that shows its help when it is given no command."""
 
     def decorate(function: Callable[[], None]) -> Group:
@@ -90,9 +127,7 @@ def group(name: str, *, examples: Sequence[str]) -> Callable[[Callable[[], None]
             if ctx.invoked_subcommand is None:
                 click.echo(ctx.get_help())
 
-        made = click.group(name, cls=Group, examples=examples, invoke_without_command=True)(
-            show_help
-        )
+        made = click.group(name, cls=cls, examples=examples, invoke_without_command=True)(show_help)
         assert isinstance(made, Group)
         made.params += settings_options()
         return made

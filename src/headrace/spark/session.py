@@ -64,6 +64,8 @@ def _classic(master: str | None, app_name: str, config: Mapping[str, str]) -> Sp
     chosen = master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     settings = dict(DEFAULTS)
     if chosen.startswith("local"):
+        # A cluster's executors must be able to reach the driver; one's own tasks are here.
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         settings |= LOCAL_DEFAULTS
         settings[_SHUFFLE_PARTITIONS] = str(max(os.cpu_count() or 2, 2))
     settings |= config
@@ -90,4 +92,3 @@ def prepare_environment() -> None:
     # Otherwise tasks would run on whatever `python3` the PATH has.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -32,6 +32,7 @@ from headrace.spark.fleet.task import OUTCOME_SCHEMA, Order, served
 from headrace.stores.base import Query
 
 if TYPE_CHECKING:
+    from pyspark import StatusTracker
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger("headrace.fleet")
@@ -64,6 +65,7 @@ class Driver:
         self._loop = asyncio.get_running_loop()
         self._told = asyncio.Event()
         self._tag = f"headrace-fleet-{found.run}"
+        self._has_started = False
         self._beat_at = 0.0
         self._look_at = 0.0
 
@@ -112,6 +114,7 @@ class Driver:
                     )
                     spark.interruptTag(self._tag)
             elif self._never_started(spark):
+                logger.warning("fleet %s: its tasks die before they ask for a job", self.name)
                 spark.interruptTag(self._tag)
             await asyncio.wait({ended}, timeout=TICK_SECONDS)
         return await self._conclude(ended)
@@ -148,6 +151,8 @@ class Driver:
         def act() -> None:
             try:
                 spark.addTag(self._tag)
+                if hasattr(spark, "_jsparkSession"):
+                    spark.sparkContext.setJobGroup(self._tag, f"fleet {self.name}")
                 rows = spark.range(0, fleet.tasks, 1, fleet.tasks)
                 outcomes = rows.mapInArrow(served(order), OUTCOME_SCHEMA).collect()
                 done.set_result([one["failure"] for one in outcomes])
@@ -179,7 +184,9 @@ class Driver:
         elif beats:
             self._beat_at = time.monotonic()
         self._record = replace(stored, cursor=cursor, tallies=tallies)
-        self._tell(await described(manager, self.name, self._record))
+        status = await described(manager, self.name, self._record)
+        self._has_started = self._has_started or any(one.worker for one in status.workers)
+        self._tell(status)
 
     async def _is_drained(self) -> bool:
         """Whether no job is left that this fleet could run. Looks only when none of its workers has one."""
@@ -207,14 +214,16 @@ class Driver:
 
     def _never_started(self, spark: SparkSession) -> bool:
         """Whether tasks keep dying before any has asked for a job: they would do so for ever."""
-        if self._record.tallies or not hasattr(spark, "_jsc"):
+        if self._has_started or not hasattr(spark, "_jsparkSession"):
             return False  # of a remote session nothing can be asked
         tracker = spark.sparkContext.statusTracker()
-        failed = 0
-        for stage in tracker.getActiveStageIds():
-            info = tracker.getStageInfo(stage)
-            failed += 0 if info is None else info.numFailedTasks
+        stages = [tracker.getStageInfo(stage) for stage in self._stages(tracker)]
+        failed = sum(0 if one is None else one.numFailedTasks for one in stages)
         return failed >= _NEVER_STARTED_FAILURES * self._plan.fleet.tasks
+
+    def _stages(self, tracker: StatusTracker) -> list[int]:
+        jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(self._tag)]
+        return [stage for job in jobs if job is not None for stage in job.stageIds]
 
     async def _end(self, failure: str | None) -> None:
         now = self._manager.clock.now()
