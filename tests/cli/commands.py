@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import click
 
 from headrace.cli.app import headrace
-from headrace.cli.settings import Command, Group
+from headrace.cli.settings import Command, CommandWithMore, Group
 
 
 def every_command(
@@ -21,6 +21,8 @@ def every_command(
         else:
             assert isinstance(command, Command), words
             yield " ".join(words), command
+            if isinstance(command, CommandWithMore):
+                yield from every_command(command, words)
 
 
 def every_group() -> list[Group]:

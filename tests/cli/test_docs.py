@@ -22,6 +22,7 @@ PAGES = (
     DOCS / "howto" / "why-is-my-job-not-running.md",
     DOCS / "howto" / "follow-events.md",
     DOCS / "howto" / "clean-up.md",
+    DOCS / "howto" / "trim-events.md",
     DOCS / "howto" / "encrypt-payloads.md",
     DOCS / "howto" / "webhooks.md",
     DOCS / "howto" / "batches-and-hooks.md",

@@ -61,6 +61,11 @@ def _batch(shell: Shell, folder: Path) -> tuple[str, ...]:
     return ("batch", "b[red]", "--wait")
 
 
+def _trim(shell: Shell, folder: Path) -> tuple[str, ...]:
+    shell.submit("a")
+    return ("events", "trim", "--keep", "0s", "--without-readers")
+
+
 LONG: dict[str, tuple[Prepare, str]] = {
     "submit --batch": (_batch_file, "reading, 3,000 jobs"),
     "submit --count": (_count, "storing 1,000 jobs"),
@@ -69,6 +74,7 @@ LONG: dict[str, tuple[Prepare, str]] = {
     "redrive --dry-run": (_dry_redrive, "looking, 1 jobs"),
     "delete": (_delete, "deleting"),
     "cleanup": (_cleanup, "deleting, 1 jobs"),
+    "events trim": (_trim, "trimming, 1 events"),
     "reencrypt": (_reencrypt, "re-encrypting, 200 of 202 jobs"),
     "batch --wait": (_batch, "batch b[red], 1 of 1 jobs"),
 }
@@ -86,8 +92,8 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However short the work."""
     start = Bar.__init__
 
-    def begin(self: Bar, doing: str) -> None:
-        start(self, doing)
+    def begin(self: Bar, *told: str) -> None:
+        start(self, *told)
         self.start()
 
     monkeypatch.setattr(Bar, "__init__", begin)

@@ -1,4 +1,4 @@
-"""`headrace events`: the log of everything that happened, up to now or as it happens."""
+"""`headrace events`: the log of everything that happened, up to now or as it happens, and its trimming."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from headrace.cli.exits import Exit, one_line
 from headrace.cli.output import state_style
 from headrace.cli.records import event_record
 from headrace.cli.session import Session, in_session
-from headrace.cli.settings import command
+from headrace.cli.settings import command_with_more
+from headrace.cli.trimming import forget, readers, trim
 from headrace.cli.values import SECONDS
 from headrace.model import Event
 
@@ -27,7 +28,7 @@ def _check(*, follow: bool, timeout: float | None, **_: object) -> None:
         raise click.UsageError("--timeout is for --follow: without it the command ends by itself")
 
 
-@command(
+@command_with_more(
     "events",
     examples=(
         "headrace events --job 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",
@@ -82,6 +83,10 @@ async def events(
     if not session.out.as_json and not follow:
         await _print_rest(session, last, job)
     return Exit.OK
+
+
+for _command in (trim, readers, forget):
+    events.add_command(_command)
 
 
 async def _stored(

@@ -18,6 +18,7 @@ from headrace.errors import (
     InvalidBatch,
     InvalidInput,
     JobNotFound,
+    LogTrimmed,
     ScheduleNotFound,
     StoreError,
 )
@@ -74,7 +75,7 @@ def exit_of(error: HeadraceError) -> Exit:
             | FleetNotFound()
         ):
             return Exit.NOT_FOUND
-        case DuplicateJob() | DuplicateSchedule() | Contention():
+        case DuplicateJob() | DuplicateSchedule() | Contention() | LogTrimmed():
             return Exit.REFUSED
         case InvalidInput():
             return Exit.USAGE

@@ -21,8 +21,9 @@ QUIET_SECONDS = 0.3
 class Bar:
     """How far a command is, on the error stream. Silent for programs: into a pipe, or with --json."""
 
-    def __init__(self, doing: str) -> None:
+    def __init__(self, doing: str, of_what: str = "jobs") -> None:
         self._doing = doing
+        self._of_what = of_what
         self._progress = Progress(
             TextColumn("{task.description}", markup=False),
             BarColumn(),
@@ -34,14 +35,14 @@ class Bar:
         self._starts_at = time.monotonic() + QUIET_SECONDS
         self._started = False
 
-    def show(self, jobs: int, total: int | None = None, *, fraction: float | None = None) -> None:
-        """So many jobs are done, of a total if it is known; else `fraction` is how far that is."""
+    def show(self, done: int, total: int | None = None, *, fraction: float | None = None) -> None:
+        """So many of them are done, of a total if it is known; else `fraction` is how far that is."""
         if total is not None:
-            fraction = jobs / total if total else 1.0
+            fraction = done / total if total else 1.0
         of = "" if total is None else f" of {total:,}"
         self._progress.update(
             self._task,
-            description=f"{self._doing}, {jobs:,}{of} jobs",
+            description=f"{self._doing}, {done:,}{of} {self._of_what}",
             total=None if fraction is None else 1.0,
             completed=fraction or 0.0,
         )
@@ -59,9 +60,9 @@ class Bar:
 
 
 @contextmanager
-def progress(doing: str) -> Iterator[Bar]:
+def progress(doing: str, of_what: str = "jobs") -> Iterator[Bar]:
     """A bar while the block lasts, if that is for long. It moves by itself until it is told how far it is."""
-    bar = Bar(doing)
+    bar = Bar(doing, of_what)
     try:
         later = asyncio.get_running_loop().call_later(QUIET_SECONDS, bar.start)
     except RuntimeError:

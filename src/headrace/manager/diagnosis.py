@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+from headrace.manager import readers
 from headrace.manager.context import Context, read_clock
 from headrace.manager.explanation import PRESENT_SECONDS
 from headrace.manager.queries import stats
@@ -13,6 +14,8 @@ from headrace.stores.base import Finding, Health
 LOOK_MAX = 1000
 """Leftovers are counted up to this: past it the number says no more."""
 CLOCK_OFFSET_SECONDS_MAX = 5.0
+SILENT_SECONDS_MAX = 7 * 86_400.0
+"""A reader of the log that was not heard of for longer is told of."""
 
 
 async def diagnose(context: Context) -> tuple[Finding, ...]:
@@ -22,6 +25,7 @@ async def diagnose(context: Context) -> tuple[Finding, ...]:
         await _clock(context),
         *await _jobs(context),
         *await _leftovers(context),
+        *await _readers(context),
         *[
             Finding(
                 Health.WARNING,
@@ -72,6 +76,26 @@ async def _jobs(context: Context) -> list[Finding]:
             str(dead),
             "headrace list --state dead; headrace redrive" if dead else None,
         ),
+    ]
+
+
+async def _readers(context: Context) -> list[Finding]:
+    """Those of the log; one that has fallen silent holds all of it back."""
+    if context.tenant is not None:
+        return []
+    now = context.now()
+    return [
+        Finding(
+            Health.WARNING if silent else Health.OK,
+            f"reader {reader.name}",
+            f"last heard of at {reader.reached_at.isoformat()}",
+            f"no event is trimmed that it does not hold: run it again, or headrace events forget "
+            f"{reader.name}"
+            if silent
+            else None,
+        )
+        for reader in await readers.find_all(context)
+        for silent in ((now - reader.reached_at).total_seconds() > SILENT_SECONDS_MAX,)
     ]
 
 

@@ -19,9 +19,9 @@ from headrace.model import State, new_id
 from headrace.spec import JobSpec
 from headrace.stores.base import EventQuery, Head, Query, Record, Rewrite, Share
 from headrace.stores.postgres import PostgresStore
-from tests.stores.postgres import backlog
+from tests.stores.postgres import backlog, held
 from tests.stores.postgres.jobs import draft, request
-from tests.stores.postgres.server import Schemas, with_options
+from tests.stores.postgres.server import Schemas, with_options, without_schema
 
 JOBS = 50_000
 LOUD = (
@@ -30,6 +30,7 @@ LOUD = (
     "SET auto_explain.log_nested_statements = on",
     "SET auto_explain.log_analyze = on",
     "SET auto_explain.log_timing = off",
+    "SET auto_explain.log_buffers = on",
     "SET auto_explain.log_format = 'json'",
     "SET auto_explain.log_level = 'notice'",
 )
@@ -42,7 +43,8 @@ BIG = frozenset({"jobs", "bodies", "events", "ready_tags", "job_tags"})
 class Plans:
     """A manager whose one connection tells every plan it runs."""
 
-    def __init__(self, manager: JobManager, store: PostgresStore) -> None:
+    def __init__(self, manager: JobManager, store: PostgresStore, url: str) -> None:
+        self.url = without_schema(url)
         self.manager = manager
         self.store = store
         self._heard: list[str] = []
@@ -50,7 +52,7 @@ class Plans:
     @classmethod
     async def on(cls, url: str) -> Plans:
         store = await PostgresStore.open(with_options(url, pool_size="1"))
-        plans = cls(JobManager(store, clock=StoreClock(await store.now())), store)
+        plans = cls(JobManager(store, clock=StoreClock(await store.now())), store, url)
         async with store._pool.connection() as connection:
             for statement in LOUD:
                 await connection.execute(statement)
@@ -239,6 +241,29 @@ async def test_events_are_read_on_from_the_cursor(plans: Plans) -> None:
     assert most_rows(nodes) <= 10
 
 
+async def test_a_trim_begins_where_the_last_has_ended(plans: Plans) -> None:
+    """While a forgotten transaction keeps what was trimmed, nobody walks over it again."""
+    await plans.manager.submit_many([JobSpec(type="new") for _ in range(3500)])
+    later = await plans.store.now() + timedelta(days=1)
+    async with held.snapshot(plans.url, plans.store._sql.schema):
+        assert await plans.store.trim([], later, 3000) == 3000
+        nodes = await plans.of(lambda: plans.store.trim([], later, 100))
+        assert "events_pkey" in indexes(nodes)
+        assert not walked(nodes)
+        assert most_rows(nodes) <= 200
+        for query in (EventQuery(limit=50), EventQuery(limit=50, tenant="default")):
+            await plans.store.events(query)
+            assert await _buffers(plans, query) <= 60
+
+
+async def _buffers(plans: Plans, query: EventQuery) -> float:
+    """Pages that the busiest step touched: a walk over three thousand dead entries would show."""
+    return max(
+        float(node.get("Shared Hit Blocks", 0) + node.get("Shared Read Blocks", 0))
+        for node in await plans.of(lambda: plans.store.events(query))
+    )
+
+
 async def test_plans_from_the_time_when_the_tables_were_empty_do_as_well(
     postgres_url: str,
 ) -> None:
@@ -283,6 +308,7 @@ async def _everything(plans: Plans, *, limit: int) -> None:
     await manager.sweep()
     await manager.events(after=await manager.tail())
     await manager.delete([job.id for job in first.jobs])
+    await manager.trim_events(0, without_readers=True, limit=limit)
     assert cancelled.jobs
 
 

@@ -6,6 +6,7 @@ from headrace.errors import InvalidCursor, InvalidInput, LogTrimmed, NoReaders
 from headrace.manager import JobManager, Trimmed
 from headrace.model import Event
 from headrace.policy import Policies
+from headrace.stores.base import Health
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import finish, submit, suite, unchanged
 
@@ -164,3 +165,17 @@ async def by_policy(env: Env) -> None:
     assert await manager.events() == log[3:]
     env.clock.advance(HOUR)
     assert await manager.trim_events() == Trimmed(events=3)
+
+
+@suite.case("readers", "that have fallen silent are told of by the diagnosis")
+async def silent(env: Env) -> None:
+    manager = await env.manager()
+    await manager.reader_reached("lake", "")
+    env.clock.advance(8 * 24 * HOUR)
+    await manager.reader_reached("audit", "")
+    told = {one.what: one for one in await manager.diagnose() if one.what.startswith("reader")}
+    assert told["reader lake"].health is Health.WARNING
+    assert "headrace events forget lake" in (told["reader lake"].advice or "")
+    assert told["reader audit"].health is Health.OK
+    tenants = await manager.scoped("acme").diagnose()
+    assert not [one for one in tenants if one.what.startswith("reader")]
