@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 PIP_INSTALL := $(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt
 SCRIPTS := $(wildcard examples bench tools)
 
-# Stamps: the core install serves the demo; the development install adds to it.
+# Stamps: each install adds to the one before it.
 CORE := $(VENV)/.core-installed
+LAKE := $(VENV)/.lake-installed
 DEV := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
@@ -33,8 +34,10 @@ test: $(DEV) ## Run the tests on two processes
 spark-tests: $(DEV) ## Run the long proofs of the Spark part: crashes, clusters (under 20 minutes)
 	$(BIN)/python -m pytest tests/spark_cluster -q --durations=10
 
-demo: $(CORE) ## Run the demonstration (needs only the core install)
-	$(BIN)/python examples/demo.py
+demo: $(LAKE) ## Run the demonstration: jobs, then the pipeline on Spark and a report
+	@folder=$$(mktemp -d -t headrace-demo-XXXXXX) \
+	  && $(BIN)/python examples/demo.py $$folder \
+	  && $(BIN)/python examples/lake.py sqlite:///$$folder/jobs.db $$folder/lake
 
 bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 	$(BIN)/python bench/drain.py
@@ -74,6 +77,11 @@ $(CORE): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing Headrace into $(VENV)"
 	@$(PIP_INSTALL) -e .
+	@touch $@
+
+$(LAKE): $(CORE)
+	@echo "Installing Spark into $(VENV) (half a gigabyte, a minute or two)"
+	@$(PIP_INSTALL) -e ".[spark,report]"
 	@touch $@
 
 $(DEV): $(CORE)

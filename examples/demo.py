@@ -1,4 +1,4 @@
-"""Headrace at work, in about ten seconds: `make demo`.
+"""Headrace at work, in about ten seconds: the first part of `make demo`.
 
 Some four hundred jobs of nine kinds on one SQLite file, driven by four workers that claim and settle:
 retries, dead letters, delays, two cancellations, a small graph of dependencies, and a worker that
@@ -432,8 +432,8 @@ def suggest(url: str) -> None:
         console.print(f"  {program} {words}", soft_wrap=True)
 
 
-async def main() -> int:
-    path = Path(tempfile.mkdtemp(prefix="headrace-demo-")) / "jobs.db"
+async def main(folder: str | None = None) -> int:
+    path = Path(folder or tempfile.mkdtemp(prefix="headrace-demo-")) / "jobs.db"
     url = f"sqlite:///{path}"
     console.print(f"[bold]Headrace[/]: jobs in {path}")
     async with await connect(url, policies=POLICY) as jobs:
@@ -458,4 +458,4 @@ async def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main()))
+    sys.exit(asyncio.run(main(*sys.argv[1:])))
