@@ -13,6 +13,7 @@ import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -184,22 +185,24 @@ class Folder:
         remove: Sequence[File] = (),
         *,
         marks: Mapping[str, int] | None = None,
-        says: Mapping[str, Any] | None = None,
+        rows_change: bool = True,
     ) -> None:
-        """These files come, those go, and the marks are set: in one step, or not at all."""
+        """These files come, those go, and the marks are set: in one step, or not at all.
+
+        Without `rows_change`, the files that come hold the rows of those that go.
+        """
         now_ms = int(time.time() * 1000)
         gone = [
-            RemoveAction(file.path, True, now_ms, file.size_bytes, _spelled(file.partition))  # noqa: FBT003 - positional only
+            RemoveAction(file.path, rows_change, now_ms, file.size_bytes, _spelled(file.partition))
             for file in remove
         ]
         table = DeltaTable(str(self.path))
         table.create_write_transaction(
-            [*add, *gone],
+            [*(replace(action, data_change=rows_change) for action in add), *gone],
             "append",
             table.schema(),
             list(self.partition_by),
             commit_properties=CommitProperties(
-                custom_metadata=dict(says or {}),
                 app_transactions=[Transaction(name, n) for name, n in (marks or {}).items()],
             ),
             post_commithook_properties=PostCommitHookProperties(

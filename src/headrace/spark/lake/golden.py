@@ -1,4 +1,4 @@
-"""Gold kept up to date: every table computed anew from the first hour that changed, replaced in one commit."""
+"""Gold kept up to date: every table computed anew from the first hour that changed, in one commit."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Gold:
         self._lake = lake
 
     def folder(self, table: Table) -> Folder:
-        schema = to_arrow_schema(schema_of(table))
+        schema = to_arrow_schema(schema_of(table), timezone="UTC")
         return Folder(self._lake / table.name, schema, table.partition_by)
 
     def refresh(

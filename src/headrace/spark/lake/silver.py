@@ -197,14 +197,14 @@ class Silver:
             touched, kept = without(
                 attempts, "leased_seq", gone["leased_seq"].combine_chunks(), files
             )
-            rows = pa.concat_tables([kept, with_days(come, ATTEMPTS_SCHEMA)])
+            rows = pa.concat_tables([kept, attempt_rows(come)])
             self.attempts.commit(self.attempts.write(rows), touched, marks={BATCH: batch})
         jobs = plan.snapshot
         if jobs.mark(BATCH) < batch:
             days = set(plan.old["created_on"].to_pylist())
             files = [file for file in jobs.files if file.partition["created_on"] in days]
             touched, kept = without(jobs, "last_seq", plan.old["last_seq"].combine_chunks(), files)
-            rows = pa.concat_tables([kept, with_days(plan.after.jobs, JOBS_SCHEMA)])
+            rows = pa.concat_tables([kept, job_rows(plan.after.jobs)])
             self.jobs.commit(self.jobs.write(rows), touched, marks={BATCH: batch})
 
 
@@ -237,26 +237,32 @@ class Plan(NamedTuple):
         return gone.select(schemas.ATTEMPTS.names), come.select(schemas.ATTEMPTS.names)
 
 
-def with_days(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """The rows with the columns that the table is partitioned by, in the order of its keys."""
-    if schema is JOBS_SCHEMA:
-        day, order = rows["created_at"], "last_seq"
-        ended = pc.is_in(rows["state"], _TERMINAL)
-    else:
-        day, order = rows["leased_at"], "leased_seq"
-        ended = pc.is_valid(rows["outcome"])
-    rows = rows.append_column(schema.names[-2], day.cast(pa.date32()))
-    return rows.append_column("ended", ended).sort_by(order).cast(schema)
+def job_rows(folded: pa.Table) -> pa.Table:
+    """Folded jobs as rows of their table, in the order in which they changed last."""
+    ended = pc.is_in(folded["state"], _TERMINAL)
+    return _placed(folded, folded["created_at"], ended, JOBS_SCHEMA, "last_seq")
+
+
+def attempt_rows(folded: pa.Table) -> pa.Table:
+    """Folded attempts as rows of their table, in the order in which they began."""
+    ended = pc.is_valid(folded["outcome"])
+    return _placed(folded, folded["leased_at"], ended, ATTEMPTS_SCHEMA, "leased_seq")
+
+
+def _placed(
+    rows: pa.Table, at: pa.ChunkedArray, ended: pa.ChunkedArray, schema: pa.Schema, order: str
+) -> pa.Table:
+    """With the columns that the table is partitioned by."""
+    columns = [*rows.columns, at.cast(pa.date32()), ended]
+    return pa.table(columns, names=schema.names).sort_by(order).cast(schema)
 
 
 def _rows_of(snapshot: Snapshot, events: pa.Table) -> pa.Table:
     """The rows of the jobs that these events may change."""
     if not snapshot.files:
         return snapshot.schema.empty_table()
-    ids = pc.unique(events["job_id"]).combine_chunks()
-    late = pc.unique(
-        events.filter(pc.less(events["seq"], snapshot.high("last_seq")))["job_id"]
-    ).combine_chunks()
+    ids = pc.unique(events["job_id"])
+    late = pc.unique(events.filter(pc.less(events["seq"], snapshot.high("last_seq")))["job_id"])
     begun = _begun(events)
     older = ids.filter(pc.or_(pc.invert(pc.is_in(ids, begun)), pc.is_in(ids, late)))
     if not len(older):
@@ -269,7 +275,7 @@ def _rows_of(snapshot: Snapshot, events: pa.Table) -> pa.Table:
     missing = older.filter(pc.invert(pc.is_in(older, found[0]["job_id"].combine_chunks())))
     sought = pc.unique(pa.chunked_array([*revived.chunks, late, missing], pa.string()))
     if len(sought):
-        found.append(_find(snapshot, ended_files, sought.combine_chunks()))
+        found.append(_find(snapshot, ended_files, sought))
     return pa.concat_tables(found)
 
 

@@ -75,5 +75,12 @@ async def _identity(manager: JobManager) -> str:
         Record(kind=_KIND, name=_NAME, body_json=msgspec.json.encode(fresh))
     )
     # Whoever came first has named it.
-    (found,) = await manager.store.records(_KIND, [_NAME])
-    return msgspec.json.decode(found.body_json, type=_Body).id
+    named = await known_identity(manager)
+    assert named is not None
+    return named
+
+
+async def known_identity(manager: JobManager) -> str | None:
+    """The identity that the store was given. None: nobody has asked for it yet, so it has no lake."""
+    found = await manager.store.records(_KIND, [_NAME])
+    return msgspec.json.decode(found[0].body_json, type=_Body).id if found else None

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 
 def schema_of(table: Table) -> StructType:
-    return StructType.fromDDL(table.ddl)
+    parsed = StructType.fromDDL(table.ddl)
+    assert isinstance(parsed, StructType)
+    return parsed
 
 
 def frame_of(spark: SparkSession, table: Table, snapshot: Snapshot) -> DataFrame:

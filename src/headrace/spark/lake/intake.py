@@ -1,0 +1,113 @@
+"""From the store's log into bronze and silver: the stream, and what becomes of each of its batches."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from headrace.spark.datasource import FORMAT
+from headrace.spark.lake.bronze import BATCH, Bronze, last_cursor
+from headrace.spark.lake.home import Home, Identity
+from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+BATCH_EVENTS = 400_000
+"""Events that the driver takes at once: some 200 MB in its memory."""
+
+Tell = Callable[[str, int], None]
+"""Told while it goes on: what is being done, and how much of it so far."""
+
+
+class Intake:
+    """Takes batches of events in. Each step is known by its mark, so a batch told twice changes nothing."""
+
+    def __init__(
+        self, lake: Path, home: Home, store: Store, identity: Identity, tell: Tell
+    ) -> None:
+        self.bronze = Bronze(lake)
+        self.silver = Silver(lake)
+        self.calm = threading.Lock()
+        """Held while silver's two tables are not yet at the same batch."""
+        self.failure: BaseException | None = None
+        """Why a batch was not taken in: Spark would tell it wrapped in its own errors."""
+        self.events = 0
+        self.least_seq: int | None = None
+        self._home = home
+        self._store = store
+        self._identity = identity
+        self._label = str(lake)
+        self._tell = tell
+
+    def prepare(self) -> None:
+        """Make the tables, or bring them up to date. Raises LakeTooNew."""
+        for folder in (self.bronze.folder, self.silver.attempts, self.silver.jobs):
+            folder.prepare()
+
+    def take(self, events: pa.Table, stream: str, stream_batch: int) -> None:
+        """Bronze first, then whatever silver lacks of it. Then the store may forget these events."""
+        added = self.bronze.append(events, stream, stream_batch)
+        self.events += added
+        self._tell("events taken in", self.events)
+        self.catch_up()
+        if events.num_rows:
+            cursor = last_cursor(events)
+            self._home.note(cursor=cursor)
+            self._store.reached(self._identity.lake_id, cursor, self._label)
+
+    def catch_up(self) -> None:
+        """Take into silver the batches that bronze has and silver has not."""
+        held = self.bronze.folder.snapshot()
+        for number in range(self.silver.jobs.snapshot().mark(BATCH) + 1, held.mark(BATCH) + 1):
+            events = self.bronze.batch(held, number)
+            plan = self.silver.plan(events)
+            low: int = events["seq"].to_numpy().min()
+            self.least_seq = int(low if self.least_seq is None else min(low, self.least_seq))
+            self._home.touch(number, plan.since)
+            with self.calm:
+                self.silver.take(plan, number)
+
+    # --- the stream ------------------------------------------------------------------------------
+
+    def stream(
+        self, spark: SparkSession, url: str, *, every_seconds: float | None, batch_events: int
+    ) -> StreamingQuery:
+        """Start reading the log: what is there now, or (with `every_seconds`) until it is stopped."""
+        checkpoint = self._home.path / self._home.state().checkpoint
+
+        def taken(frame: DataFrame, number: int) -> None:
+            try:
+                self.take(frame.toArrow(), _stream_id(checkpoint), number)
+            except BaseException as error:
+                self.failure = error
+                raise
+
+        reading = (
+            spark.readStream.format(FORMAT)
+            .option("url", url)
+            .option("table", "events")
+            .option("maxRowsPerBatch", str(batch_events))
+            .load()
+        )
+        writing = (
+            reading.writeStream.foreachBatch(taken)
+            .queryName("headrace pipeline")
+            .option("checkpointLocation", str(checkpoint))
+        )
+        if every_seconds is None:
+            return writing.trigger(availableNow=True).start()
+        return writing.trigger(processingTime=f"{every_seconds} seconds").start()
+
+
+def _stream_id(checkpoint: Path) -> str:
+    """Spark names each checkpoint when it is made: its batches are numbered within it."""
+    known: str = json.loads((checkpoint / "metadata").read_text())["id"]
+    return f"stream {known}"

@@ -1,0 +1,225 @@
+"""One run of the pipeline, step by step."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.errors import StreamingQueryException
+
+from headrace.spark.lake import gold, upkeep
+from headrace.spark.lake.bronze import BATCH, EVENTS_TABLE
+from headrace.spark.lake.checks import ChecksFailed, Offence, run_checks
+from headrace.spark.lake.delta import Folder, Snapshot
+from headrace.spark.lake.golden import Gold
+from headrace.spark.lake.home import Home, Identity
+from headrace.spark.lake.intake import Intake, Tell
+from headrace.spark.lake.rebuild import rebuild
+from headrace.spark.lake.reconciliation import disagreements, missing_events
+from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE
+from headrace.spark.lake.store import Store
+from headrace.spark.lake.table import Table
+from headrace.spark.lake.views import frame_of
+from headrace.spark.session import session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+LAYERS = (EVENTS_TABLE, ATTEMPTS_TABLE, JOBS_TABLE)
+"""The tables that stand below gold."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run did."""
+
+    lake: str
+    events: int
+    """Taken into bronze."""
+    since: datetime | None
+    """Gold was computed anew from this moment on; None if nothing was."""
+    checks: int
+    cursor: str
+    seconds: dict[str, float] = field(default_factory=dict)
+    """Per step."""
+    tables: tuple[upkeep.Size, ...] = ()
+
+
+@contextlib.contextmanager
+def opened(url: str, lake: Path, spark: SparkSession | None, tell: Tell | None) -> Iterator[Work]:
+    home = Home(lake.absolute())
+    with Store(url) as store, home.locked():
+        identity = home.claim_for(store.id())
+        yield Work(
+            url=url,
+            home=home,
+            store=store,
+            identity=identity,
+            spark=session(spark),
+            tell=tell or (lambda _doing, _done: None),
+        )
+
+
+class Work:
+    """One run, step by step."""
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        home: Home,
+        store: Store,
+        identity: Identity,
+        spark: SparkSession,
+        tell: Tell,
+    ) -> None:
+        self.home = home
+        self._url = url
+        self._store = store
+        self._spark = spark
+        self._tell = tell
+        self._intake = Intake(home.lake, home, store, identity, tell)
+        self._gold = Gold(home.lake, gold.of_lake(home.lake))
+        self._seconds: dict[str, float] = {}
+        self._since: datetime | None = None
+        self._begin = ""
+        if not home.state().cursor:
+            # From now on the store keeps what the lake has not read.
+            store.reached(identity.lake_id, "", str(home.lake))
+
+    def start(self) -> None:
+        """Make the tables, and take into silver what a crash left undone."""
+        with self._timed("prepare"):
+            self._begin = self.home.state().cursor
+            self._intake.prepare()
+            self._intake.catch_up()
+
+    def begin_anew(self) -> None:
+        """Forget how far the log was read: what bronze holds already is known by its seq."""
+        self._begin = ""
+        self.home.note(checkpoint=f"checkpoint-{int(time.time() * 1000)}")
+
+    def take_in(self, batch_events: int) -> None:
+        with self._timed("bronze and silver"):
+            query = self.stream(None, batch_events)
+            try:
+                query.awaitTermination()
+            except StreamingQueryException as error:
+                self.raise_failure(error)
+            except BaseException:
+                query.stop()
+                raise
+            self.raise_failure(query.exception())
+
+    def stream(self, every_seconds: float | None, batch_events: int) -> StreamingQuery:
+        return self._intake.stream(
+            self._spark, self._url, every_seconds=every_seconds, batch_events=batch_events
+        )
+
+    def raise_failure(self, error: BaseException | None) -> None:
+        """The error that ended the stream, as it was before Spark wrapped it."""
+        if self._intake.failure is not None:
+            raise self._intake.failure
+        if error is not None:
+            raise error
+
+    def rebuild(self) -> None:
+        with self._timed("rebuild"):
+            self._tell("silver is computed anew", 0)
+            batch = rebuild(self._spark, self._intake.bronze, self._intake.silver)
+            self.home.touch(batch, datetime(1970, 1, 1, tzinfo=UTC))
+
+    def refresh(self, *, everything: bool) -> None:
+        """Compute gold from the first moment that changed since it was last."""
+        with self._timed("gold"):
+            with self._intake.calm:
+                touched = self.home.state().touched
+                jobs = self._intake.silver.jobs.snapshot()
+                attempts = self._intake.silver.attempts.snapshot()
+            batch = jobs.mark(BATCH)
+            ready = {number: since for number, since in touched.items() if number <= batch}
+            missing = [table for table in self._gold.tables if not self._gold.folder(table).exists]
+            if not (ready or everything or missing):
+                return
+            since = None if everything or not ready else min(ready.values())
+            self._tell("gold tables are computed", len(self._gold.tables))
+            self._gold.refresh(
+                frame_of(self._spark, JOBS_TABLE, jobs),
+                frame_of(self._spark, ATTEMPTS_TABLE, attempts),
+                since,
+                batch,
+            )
+            self.home.settled(batch)
+            self._since = since or datetime(1970, 1, 1, tzinfo=UTC)
+
+    def check(self, *, everything: bool) -> int:
+        """How many checks have passed. Raises ChecksFailed."""
+        least = 0 if everything else self._intake.least_seq
+        if least is None:
+            return 0
+        with self._timed("checks"):
+            self._tell("checks are run", 0)
+            with self._intake.calm:
+                snapshots = {table: self._folder(table).snapshot() for table in self._tables()}
+            for table, snapshot in snapshots.items():
+                frame_of(self._spark, table, snapshot).createOrReplaceTempView(table.view)
+            count, failed = run_checks(self._spark, list(snapshots), least)
+            failed += self._reconciled(snapshots[EVENTS_TABLE], everything, least)
+            if failed:
+                raise ChecksFailed(failed, str(self.home.lake))
+            self._intake.least_seq = None
+            return count + 2
+
+    def _reconciled(self, bronze: Snapshot, everything: bool, least: int) -> list[Offence]:  # noqa: FBT001 - internal
+        begin, self._begin = "" if everything else self._begin, self.home.state().cursor
+        return missing_events(self._url, begin, self._begin, bronze) + disagreements(
+            self._spark, self._url, self._store, least
+        )
+
+    def finish(self) -> None:
+        state = self.home.state()
+        self.home.note(ran_at=datetime.now(UTC), runs=state.runs + 1)
+        if state.runs + 1 - state.compacted_at_run >= upkeep.EVERY_RUNS:
+            with self._timed("compaction"), self._intake.calm:
+                upkeep.compact(self.home.lake)
+                upkeep.vacuum(self.home.lake, upkeep.KEEP_HOURS)
+                self.home.note(compacted_at_run=state.runs + 1)
+
+    def summary(self, checks: int) -> Summary:
+        events, self._intake.events = self._intake.events, 0
+        seconds, self._seconds = self._seconds, {}
+        since, self._since = self._since, None
+        return Summary(
+            lake=str(self.home.lake),
+            events=events,
+            since=since,
+            checks=checks,
+            cursor=self.home.state().cursor,
+            seconds={name: round(spent, 2) for name, spent in seconds.items()},
+            tables=tuple(upkeep.sizes(self.home.lake)),
+        )
+
+    def _tables(self) -> list[Table]:
+        return [*LAYERS, *self._gold.tables]
+
+    def _folder(self, table: Table) -> Folder:
+        of_layer = {
+            EVENTS_TABLE.name: self._intake.bronze.folder,
+            JOBS_TABLE.name: self._intake.silver.jobs,
+            ATTEMPTS_TABLE.name: self._intake.silver.attempts,
+        }
+        return of_layer.get(table.name) or self._gold.folder(table)
+
+    @contextlib.contextmanager
+    def _timed(self, step: str) -> Iterator[None]:
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[step] = self._seconds.get(step, 0.0) + time.monotonic() - start

@@ -1,0 +1,112 @@
+"""Keeping the lake small: many small files become few, and what no reader needs any more is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from headrace.spark.lake.delta import File, Folder
+
+KEEP_HOURS = 24.0
+"""A query may read an old version of a table for so long."""
+EVERY_RUNS = 20
+"""After so many runs the pipeline joins small files by itself."""
+SMALL_BYTES = 32 * 1024 * 1024
+"""A file below this is small; several of one partition become one."""
+SEVERAL = 4
+JOIN_ROWS_MAX = 1_000_000
+"""Rows that are held in memory at once."""
+
+
+class Compacted(NamedTuple):
+    tables: int
+    """Those in which anything was joined."""
+    files_before: int
+    files_after: int
+    removed: int = 0
+    """Files that were deleted, as no version that is kept needs them."""
+
+
+class Size(NamedTuple):
+    table: str
+    version: int
+    rows: int
+    files: int
+    size_bytes: int
+
+
+def tables_of(lake: Path) -> Iterator[tuple[str, Folder]]:
+    """Every Delta table in the lake, with its columns as they are stored."""
+    for layer in ("bronze", "silver", "gold"):
+        for path in sorted((lake / layer).glob("*")):
+            if not DeltaTable.is_deltatable(str(path)):
+                continue
+            table = DeltaTable(str(path))
+            schema = pa.schema(table.schema().to_arrow())
+            yield f"{layer}/{path.name}", Folder(path, schema, table.metadata().partition_columns)
+
+
+def sizes(lake: Path) -> Iterator[Size]:
+    for name, folder in tables_of(lake):
+        held = folder.snapshot()
+        yield Size(name, held.version, held.rows, len(held.files), held.size_bytes)
+
+
+def compact(lake: Path) -> Compacted:
+    """Join small files of the same partition, table by table, each in one commit. The rows stay the same."""
+    tables = before = after = 0
+    for _, folder in tables_of(lake):
+        held = folder.snapshot()
+        before += len(held.files)
+        groups = [group for group in _groups(held.files) if len(group) >= SEVERAL]
+        if groups:
+            tables += 1
+            made = [action for group in groups for action in folder.write(held.read(files=group))]
+            folder.commit(made, [file for group in groups for file in group], rows_change=False)
+        after += len(folder.snapshot().files)
+    return Compacted(tables, before, after)
+
+
+def vacuum(lake: Path, keep_hours: float) -> int:
+    """Delete files that no version of the last hours refers to; how many went."""
+    gone = 0
+    for _, folder in tables_of(lake):
+        table = DeltaTable(str(folder.path))
+        gone += len(
+            table.vacuum(
+                retention_hours=int(keep_hours),
+                dry_run=False,
+                enforce_retention_duration=False,
+                full=True,
+            )
+        )
+        table.cleanup_metadata()
+    return gone
+
+
+def _groups(files: tuple[File, ...]) -> Iterator[list[File]]:
+    """Small files of one partition, in the order of their rows, as many as fit in memory at once."""
+    by_partition: dict[tuple[tuple[str, Any], ...], list[File]] = {}
+    for file in files:
+        if file.size_bytes < SMALL_BYTES:
+            by_partition.setdefault(tuple(file.partition.items()), []).append(file)
+    for small in by_partition.values():
+        group: list[File] = []
+        for file in sorted(small, key=_first):
+            if group and sum(one.rows for one in group) + file.rows > JOIN_ROWS_MAX:
+                yield group
+                group = []
+            group.append(file)
+        yield group
+
+
+def _first(file: File) -> tuple[int, str]:
+    low: Mapping[str, Any] = file.low
+    for name in ("seq", "last_seq", "leased_seq"):
+        if low.get(name) is not None:
+            return low[name], file.path
+    return 0, file.path

@@ -1,0 +1,148 @@
+"""The pipeline: a store's event log into a lake of Delta tables, incrementally and exactly once.
+
+```python
+from headrace.spark import pipeline
+
+summary = pipeline.run("sqlite:///jobs.db", "lake")
+```
+
+Whatever ends a run, the next one goes on from where it was: every table is then as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from headrace.spark.lake import upkeep
+from headrace.spark.lake.bronze import BATCH, Bronze
+from headrace.spark.lake.home import Home
+from headrace.spark.lake.intake import BATCH_EVENTS, Tell
+from headrace.spark.lake.runner import Summary, opened
+from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Status", "Summary", "compact", "follow", "run", "status"]
+
+FOLLOW_SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a lake stands."""
+
+    lake: str
+    lake_id: str
+    cursor: str
+    store_tail: str | None
+    """The end of the store's log; None if no url was given."""
+    pending: int
+    """Batches that bronze has and silver has not, and those that gold has not."""
+    ran_at: datetime | None
+    runs: int
+    tables: tuple[upkeep.Size, ...]
+
+
+def run(
+    url: str,
+    lake: str | Path,
+    *,
+    spark: SparkSession | None = None,
+    full: bool = False,
+    full_check: bool = False,
+    batch_events: int = BATCH_EVENTS,
+    tell: Tell | None = None,
+) -> Summary:
+    """Bring the lake up to what the store's log holds now, check it, and say what was done.
+
+    `full`: read the whole log again and compute silver and gold anew, from bronze, which keeps what the
+    store has trimmed. `full_check`: check everything, not only what this run brought.
+
+    Raises LakeBusy, OtherStore, LakeTooNew, ChecksFailed.
+    """
+    with opened(url, Path(lake), spark, tell) as work:
+        work.start()
+        if full:
+            work.begin_anew()
+        work.take_in(batch_events)
+        if full:
+            work.rebuild()
+        work.refresh(everything=full)
+        checks = work.check(everything=full or full_check)
+        work.finish()
+        return work.summary(checks)
+
+
+def follow(
+    url: str,
+    lake: str | Path,
+    *,
+    spark: SparkSession | None = None,
+    every_seconds: float = FOLLOW_SECONDS,
+    batch_events: int = BATCH_EVENTS,
+    tell: Tell | None = None,
+) -> Iterator[Summary]:
+    """Keep the lake up to date until the iterator is closed; one summary per time that gold was.
+
+    Bronze and silver follow the log every so many seconds; gold and the checks come behind, as fast as they
+    can. Raises what `run` raises.
+    """
+    with opened(url, Path(lake), spark, tell) as work:
+        work.start()
+        query = work.stream(every_seconds, batch_events)
+        try:
+            while query.isActive:
+                ended = query.awaitTermination(1)
+                if work.home.state().touched:
+                    work.refresh(everything=False)
+                    checks = work.check(everything=False)
+                    work.finish()
+                    yield work.summary(checks)
+                if ended:
+                    break
+        except BaseException:
+            query.stop()
+            raise
+        work.raise_failure(query.exception())
+
+
+def status(lake: str | Path, url: str | None = None) -> Status:
+    """Where the lake stands, without Spark; with a url, where the store's log ends. Raises NoLake."""
+    path = Path(lake)
+    home = Home(path)
+    identity, state = home.identity(), home.state()
+    tail: str | None = None
+    if url is not None:
+        with Store(url) as store:
+            home.claim_for(store.id())
+            tail = store.tail()
+    bronze, silver = Bronze(path), Silver(path)
+    behind = 0
+    if bronze.folder.exists and silver.jobs.exists:
+        behind = bronze.folder.snapshot().mark(BATCH) - silver.jobs.snapshot().mark(BATCH)
+    return Status(
+        lake=str(path),
+        lake_id=identity.lake_id,
+        cursor=state.cursor,
+        store_tail=tail,
+        pending=behind + len(state.touched),
+        ran_at=state.ran_at,
+        runs=state.runs,
+        tables=tuple(upkeep.sizes(path)),
+    )
+
+
+def compact(lake: str | Path, *, keep_hours: float = upkeep.KEEP_HOURS) -> upkeep.Compacted:
+    """Join small files, and delete those that no version of the last `keep_hours` needs. Raises LakeBusy."""
+    home = Home(Path(lake))
+    home.identity()
+    with home.locked():
+        done = upkeep.compact(Path(lake))
+        removed = upkeep.vacuum(Path(lake), keep_hours)
+        return done._replace(removed=removed)
