@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -11,6 +12,7 @@ from headrace.manager import (
     batches,
     submission,
 )
+from headrace.manager.placement import Draft
 from headrace.manager.verbs.base import Verbs
 from headrace.spec import JobSpec
 from headrace.stores.base import (
@@ -29,9 +31,12 @@ class Submitting(Verbs):
         """Store all or none, in order. Jobs of a batch may depend on each other by id."""
         return await submission.submit(self._context, list(specs))
 
-    def check(self, spec: JobSpec) -> None:
-        """Raise what submitting this job now would raise before the store is asked."""
-        submission.check(self._context, spec)
+    def draft(self, spec: JobSpec, now: datetime | None = None) -> Draft:
+        """The job that submitting this would store, if nothing that is stored stood in its way.
+
+        Raises what submitting would raise before the store is asked.
+        """
+        return submission.draft_one(self._context, spec, now or self._context.now())
 
     async def spawn(
         self, job_id: str, token: str, specs: Sequence[JobSpec]

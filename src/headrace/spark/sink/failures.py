@@ -31,3 +31,11 @@ class RowsChanged(InvalidInput):
     """A row's name was given to other contents by an earlier attempt: the rows do not keep their order."""
 
     code = "ROWS_CHANGED"
+
+    @classmethod
+    def at(cls, job_id: str) -> RowsChanged:
+        return cls(
+            f"job {job_id} was stored with other contents by an earlier attempt: the rows of this DataFrame "
+            "do not come in the same order each time, so their places do not name them. What was stored "
+            "stays; sort the rows, or give each a key, and write again under another write_id"
+        )

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from pyspark.sql.datasource import WriterCommitMessage
 
 from headrace.spark.sink.rows import BadRow
+
+
+class GroupKey(NamedTuple):
+    """What rows have in common that become jobs by one draft."""
+
+    tenant: str
+    queue: str
+    type: str
+    priority: int
+    tags: tuple[str, ...]
 
 
 @dataclass
@@ -23,4 +34,9 @@ class TaskDone(WriterCommitMessage):
     kept: list[BadRow] = field(default_factory=list)
     """Of the bad rows: examples, or all of them if they are to be kept."""
     staged: bytes = b""
-    """All-or-nothing: what is to be stored by the driver, as an Arrow stream."""
+    """All-or-nothing: rows that the driver is to submit, as an Arrow stream."""
+    attempt: int = 0
+    """All-or-nothing, in bulk: what its staged rows are known by."""
+    staged_rows: int = 0
+    staged_groups: list[GroupKey] = field(default_factory=list)
+    """The groups of those rows, in the order of their numbers."""

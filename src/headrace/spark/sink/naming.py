@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 _KEY_DIGEST_BYTES = 16
+_ROW_DIGITS = 9
 
 
 def new_write_id() -> str:
@@ -28,7 +32,12 @@ class Naming(msgspec.Struct, frozen=True):
 
     def by_row(self, row: int) -> str:
         """Row and partition are numbers that Spark gives: the same when a task is repeated."""
-        return f"{self.prefix}{row:09d}"
+        return f"{self.prefix}{row:0{_ROW_DIGITS}d}"
+
+    def by_rows(self, rows: Sequence[int]) -> pa.Array:
+        """As `by_row`, for many at once."""
+        numbers = pc.utf8_lpad(pa.array(rows, pa.int64()).cast(pa.string()), _ROW_DIGITS, "0")
+        return pc.binary_join_element_wise(self.prefix, numbers, "")
 
     def by_key(self, tenant: str, queue: str, type: str, key: str) -> str:
         """Wherever the row stands: a key says itself which row it is."""

@@ -13,7 +13,6 @@ from headrace.errors import InvalidInput
 from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.model import DEFAULT_QUEUE, Priority
 
-BATCH_SIZE_DEFAULT = 5_000
 REJECTS_MAX_DEFAULT = 100_000
 WRITE_ID_CHARS_MAX = 64
 """A job's id has 128: a batch's number, a partition's and a row's must find room after it."""
@@ -45,7 +44,8 @@ class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`module:name` of the application whose policies, tenant and keys hold."""
     keys: str | None = None
     """The file of the key ring; None: that of the application, or of the environment."""
-    batch_size: int = BATCH_SIZE_DEFAULT
+    batch_size: int | None = None
+    """How many rows are stored in one step. None: as many as suit the store."""
     write_id: str | None = None
     """The write's name: a second run under the same name stores only what the first did not."""
 

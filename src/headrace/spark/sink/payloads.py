@@ -119,12 +119,12 @@ def _json_lines(column: pa.Array) -> Texts:
 
 
 def _texts(column: pa.Array) -> Texts:
-    """JSON of any column; null where it is null."""
-    return pc.fill_null(_or_null(column), "null")
+    """JSON of any column, `null` where it is null."""
+    return pc.fill_null(texts_or_null(column), "null")
 
 
-def _or_null(column: pa.Array) -> pa.Array:
-    """As `_texts`, but null stays null."""
+def texts_or_null(column: pa.Array) -> pa.Array:
+    """JSON of any column; null stays null."""
     type_ = column.type
     if pa.types.is_null(type_):
         return _nulls(len(column))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace import validation
-from headrace.errors import HeadraceError, InvalidInput, InvalidName
+from headrace.errors import HeadraceError, InvalidInput, InvalidName, InvalidTime
 from headrace.model import DEFAULT_TENANT
 from headrace.spark.schemas import TIME
 from headrace.spark.sink.naming import Naming
@@ -19,6 +20,12 @@ from headrace.spec import JobSpec
 
 DATA_CHARS_MAX = 2_000
 """Of a bad row's own contents, where it is shown or kept."""
+NUMBER = "row_number"
+"""A column that staged rows have besides: the row's number in its partition."""
+
+_TIME_MIN = pa.scalar(f"{validation.YEAR_MIN}-01-01T00:00:00Z").cast(TIME)
+_TIME_END = pa.scalar(f"{validation.YEAR_MAX + 1}-01-01T00:00:00Z").cast(TIME)
+_JSON_NULL = msgspec.Raw(b"null")
 
 
 class BadRow(msgspec.Struct, frozen=True):
@@ -39,7 +46,8 @@ class BadRow(msgspec.Struct, frozen=True):
 class Row(msgspec.Struct, frozen=True):
     """A row that may be a job: the manager has the last word."""
 
-    number: int
+    place: int
+    """In its batch."""
     spec: JobSpec
 
 
@@ -47,75 +55,128 @@ class Reader:
     """Reads the batches of one partition in order. `tenant`: of rows that name none."""
 
     def __init__(self, options: SinkOptions, naming: Naming, tenant: str | None) -> None:
-        self._options = options
-        self._naming = naming
-        self._tenant = tenant or DEFAULT_TENANT
+        self.options = options
+        self.naming = naming
+        self.tenant = tenant or DEFAULT_TENANT
         self._next = 0
 
-    @property
-    def next_row(self) -> int:
-        return self._next
+    def read(self, record: pa.RecordBatch) -> Batch:
+        """A batch whose numbers go on from the one before, unless it says itself which they are."""
+        if NUMBER in record.schema.names:
+            numbers = record.column(NUMBER).to_pylist()
+            return Batch(self, record.drop_columns([NUMBER]), numbers)
+        numbers = range(self._next, self._next + record.num_rows)
+        self._next += record.num_rows
+        return Batch(self, record, numbers)
 
-    def read(self, batch: pa.RecordBatch) -> tuple[list[Row], list[BadRow]]:
-        """Its rows, in order. Numbers go on from the batch before."""
-        first = self._next
-        self._next += batch.num_rows
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-        texts, problems = (
-            payload_texts(columns.pop("payload")) if "payload" in columns else (None, {})
-        )
-        payloads = texts.to_pylist() if texts is not None else ["null"] * batch.num_rows
+
+class Batch:
+    """Some rows of a partition, by their place in the batch."""
+
+    def __init__(self, reader: Reader, record: pa.RecordBatch, numbers: Sequence[int]) -> None:
+        self._reader = reader
+        self.record = record
+        self.numbers = numbers
+        self.columns = dict(zip(record.schema.names, record.columns, strict=True))
+        self.problems: dict[int, HeadraceError] = {}
+        """What is wrong with rows, as far as has been found."""
+        payload = self.columns.pop("payload", None)
+        self.texts, found = payload_texts(pa.nulls(record.num_rows) if payload is None else payload)
+        self.problems |= found
+        if "run_at" in self.columns:
+            self._check_times()
+
+    def __len__(self) -> int:
+        return int(self.record.num_rows)
+
+    def rows(self, places: Iterable[int] | None = None) -> list[Row]:
+        """The rows at these places (None: all) that can be described; the others become problems."""
         rows: list[Row] = []
-        bad: list[BadRow] = []
-        for place, values in enumerate(_dicts(columns, batch.num_rows)):
+        chosen = pa.array(range(len(self)) if places is None else places, pa.int64())
+        names = list(self.columns)
+        lists = [
+            _values(column if places is None else column.take(chosen))
+            for column in self.columns.values()
+        ]
+        texts = (self.texts if places is None else self.texts.take(chosen)).to_pylist()
+        for place, text, *values in zip(chosen.to_pylist(), texts, *lists, strict=True):
+            if place in self.problems:
+                continue
             try:
-                if place in problems:
-                    raise problems[place]
-                rows.append(Row(first + place, self._spec(first + place, values, payloads[place])))
+                spec = self._spec(dict(zip(names, values, strict=True)))
+                payload = msgspec.Raw(text.encode())
+                named = msgspec.structs.replace(spec, id=self.id_of(place, spec), payload=payload)
+                rows.append(Row(place, named))
             except HeadraceError as error:
-                bad.append(self.bad(first + place, error, batch, place))
-        return rows, bad
+                self.problems[place] = error
+        return rows
 
-    def bad(self, number: int, error: HeadraceError, batch: pa.RecordBatch, place: int) -> BadRow:
-        reason = error.message.removesuffix(f"; {validation.UNCHANGED}")
-        reason = reason.removesuffix("; nothing was stored")
-        return BadRow(self._naming.partition, number, error.code, reason, _shown(batch, place))
+    def sample(self, place: int) -> JobSpec:
+        """The row as far as it has it in common with others: no id, key, time, dependencies or payload."""
+        common = {
+            name: _value(column[place])
+            for name, column in self.columns.items()
+            if name not in ("key", "run_at", "after")
+        }
+        return self._spec(common)
 
-    def _spec(self, number: int, values: dict[str, Any], payload: str) -> JobSpec:
-        options = self._options
-        given = JobSpec(
+    def value(self, name: str, place: int) -> Any:
+        return _value(self.columns[name][place])
+
+    def bad_rows(self) -> list[BadRow]:
+        """Every problem, in order."""
+        partition = self._reader.naming.partition
+        return [
+            BadRow(partition, self.numbers[place], error.code, _reason(error), self._shown(place))
+            for place, error in sorted(self.problems.items())
+        ]
+
+    def id_of(self, place: int, spec: JobSpec) -> str:
+        naming = self._reader.naming
+        if spec.key is None:
+            return naming.by_row(self.numbers[place])
+        assert spec.tenant is not None
+        return naming.by_key(spec.tenant, spec.queue, spec.type, spec.key)
+
+    def _spec(self, values: dict[str, Any]) -> JobSpec:
+        options = self._reader.options
+        return JobSpec(
             type=_or(values.get("type"), options.type),
             queue=_or(values.get("queue"), options.queue),
-            tenant=_or(values.get("tenant"), self._tenant),
+            tenant=_or(values.get("tenant"), self._reader.tenant),
             priority=_priority(values.get("priority"), options.priority),
             run_at=values.get("run_at"),
             tags=_tags(values.get("tags")),
             key=values.get("key"),
             after=_after(values.get("after")),
-            payload=msgspec.Raw(payload.encode()),
+            payload=_JSON_NULL,
         )
-        return msgspec.structs.replace(given, id=self._id(number, given))
 
-    def _id(self, number: int, given: JobSpec) -> str:
-        if given.key is None:
-            return self._naming.by_row(number)
-        assert given.tenant is not None
-        return self._naming.by_key(given.tenant, given.queue, given.type, given.key)
+    def _check_times(self) -> None:
+        """Arrow's times reach further than Python's: those beyond are problems, and unset."""
+        times = self.columns["run_at"].cast(TIME)
+        beyond = pc.or_(pc.less(times, _TIME_MIN), pc.greater_equal(times, _TIME_END))
+        if pc.any(beyond).as_py():
+            for place in pc.indices_nonzero(beyond.fill_null(False)).to_pylist():  # noqa: FBT003 - Arrow's signature
+                self.problems[place] = InvalidTime(
+                    f"run_at is outside {validation.YEAR_MIN} to {validation.YEAR_MAX}"
+                )
+            times = pc.if_else(beyond, None, times)
+        self.columns["run_at"] = times
 
-
-def _dicts(columns: dict[str, pa.Array], rows: int) -> Iterator[dict[str, Any]]:
-    """Each row's values by name. A text that is no Unicode is not one."""
-    names = list(columns)
-    lists = [_values(columns[name]) for name in names]
-    if not names:
-        yield from ({} for _ in range(rows))
-    for values in zip(*lists, strict=True):
-        yield dict(zip(names, values, strict=True))
+    def _shown(self, place: int) -> str:
+        """The row as JSON for people: cut, and readable whatever is in it."""
+        values = {
+            name: _value(self.record.column(name)[place]) for name in self.record.schema.names
+        }
+        try:
+            text = msgspec.json.encode(values, enc_hook=repr).decode()
+        except (TypeError, ValueError, UnicodeError, msgspec.MsgspecError):
+            text = repr(values)
+        return text[:DATA_CHARS_MAX]
 
 
 def _values(column: pa.Array) -> Sequence[Any]:
-    if pa.types.is_timestamp(column.type):
-        column = column.cast(TIME)
     try:
         values: Sequence[Any] = column.to_pylist()
     except UnicodeDecodeError:
@@ -124,10 +185,13 @@ def _values(column: pa.Array) -> Sequence[Any]:
 
 
 def _value(scalar: pa.Scalar) -> Any:
+    """As Python has it; what Python has no value for, as text or bytes that no rule takes."""
     try:
         return scalar.as_py()
     except UnicodeDecodeError as error:
-        return error.object  # bytes: refused as no text, like any other
+        return error.object
+    except (ValueError, OverflowError):
+        return str(scalar)
 
 
 def _or(given: Any, default: str | None) -> Any:
@@ -165,14 +229,8 @@ def _after(given: Any) -> Any:
     return ids
 
 
-def _shown(batch: pa.RecordBatch, place: int) -> str:
-    """The row as JSON for people: cut, and readable whatever is in it."""
-    values = {
-        name: _value(column[place])
-        for name, column in zip(batch.schema.names, batch.columns, strict=True)
-    }
-    try:
-        text = msgspec.json.encode(values, enc_hook=repr).decode()
-    except (TypeError, ValueError, UnicodeError, msgspec.MsgspecError):
-        text = repr(values)
-    return text[:DATA_CHARS_MAX]
+def _reason(error: HeadraceError) -> str:
+    """What is said of all rows alike is left out."""
+    return error.message.removesuffix(f"; {validation.UNCHANGED}").removesuffix(
+        "; nothing was stored"
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
@@ -13,48 +13,63 @@ from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.naming import Naming
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.sink.rows import Reader, Row
-from headrace.spark.sink.submitting import BadRowOf, Submitter, submit_rows
+from headrace.spark.sink.rows import NUMBER, Batch, Reader, Row
+from headrace.spark.sink.submitting import Submitter, submit_rows
+from headrace.spec import JobSpec
 
 
 class Stager(Submitter):
-    """Looks at the rows of one partition, and sends them on to the driver."""
+    """Looks at the rows of one partition, and sends the good ones to the driver."""
 
     def __init__(
         self, manager: JobManager, options: SinkOptions, reader: Reader, done: TaskDone
     ) -> None:
         super().__init__(manager, options, reader, done)
         self._batches: list[pa.RecordBatch] = []
+        self._rows = 0
 
-    async def submit(self, batch: pa.RecordBatch) -> None:
-        await super().submit(batch)
-        if self._done.rows > BATCH_JOBS_MAX:
-            _refuse(self._done.rows)
-        self._batches.append(batch)
-
-    async def _store(self, rows: Sequence[Row], bad_row: BadRowOf) -> None:
-        self.note([bad_row(row, error) for row, error in self._refused(rows)])
+    async def submit_each(self, batch: Batch, rows: Sequence[Row]) -> None:
+        good = self.check_each(batch, rows)
+        self._rows += len(good)
+        if self._rows > BATCH_JOBS_MAX:
+            _refuse(self._rows)
+        if good:
+            numbers = pa.array([batch.numbers[row.place] for row in good], pa.int64())
+            places = pa.array([row.place for row in good], pa.int64())
+            self._batches.append(batch.record.take(places).append_column(NUMBER, numbers))
 
     async def finish(self) -> None:
-        if self._batches and not self.is_failing:
-            self._done.staged = _packed(self._batches)
+        if self._batches and not self.is_failing():
+            self.done.staged = _packed(self._batches)
 
 
-async def store(
+async def store_staged(
     manager: JobManager, options: SinkOptions, tenant: str | None, parts: Sequence[TaskDone]
 ) -> None:
-    """Store what the tasks have sent, in the order of the partitions."""
-    rows: list[Row] = []
-    for part in sorted(parts, key=lambda one: one.partition):
-        reader = Reader(options, Naming(part.write_id, part.partition), tenant)
-        bad = {row.row for row in part.kept}
-        for batch in _unpacked(part.staged):
-            good, _ = reader.read(batch)
-            rows += (row for row in good if row.number not in bad)
-    if len(rows) > BATCH_JOBS_MAX:
-        _refuse(len(rows))
-    if rows:
-        await submit_rows(manager, rows)
+    """Store what the tasks have sent, in the order of the partitions: all or nothing."""
+    specs = staged_specs(options, tenant, parts)
+    if specs:
+        await submit_rows(manager, specs)
+
+
+def staged_specs(
+    options: SinkOptions, tenant: str | None, parts: Sequence[TaskDone]
+) -> list[JobSpec]:
+    """What the tasks have sent, in the order of the partitions. InvalidInput if it is too much."""
+    specs = [
+        spec
+        for part in sorted(parts, key=lambda one: one.partition)
+        for spec in _specs(options, tenant, part)
+    ]
+    if len(specs) > BATCH_JOBS_MAX:
+        _refuse(len(specs))
+    return specs
+
+
+def _specs(options: SinkOptions, tenant: str | None, part: TaskDone) -> Iterator[JobSpec]:
+    reader = Reader(options, Naming(part.write_id, part.partition), tenant)
+    for record in pa.ipc.open_stream(part.staged) if part.staged else ():
+        yield from (row.spec for row in reader.read(record).rows())
 
 
 def _refuse(rows: int) -> None:
@@ -73,7 +88,3 @@ def _packed(batches: Sequence[pa.RecordBatch]) -> bytes:
         for batch in batches:
             stream.write_batch(batch)
     return bytes(sink.getvalue())
-
-
-def _unpacked(packed: bytes) -> list[pa.RecordBatch]:
-    return list(pa.ipc.open_stream(packed)) if packed else []

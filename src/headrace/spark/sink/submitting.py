@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 
+from headrace import validation
 from headrace.errors import HeadraceError, InvalidInput
 from headrace.manager import JobManager
 from headrace.model import Job
@@ -13,10 +15,25 @@ from headrace.spark.sink.failures import EXAMPLES_MAX, RowsChanged
 from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.opening import patiently
 from headrace.spark.sink.options import SinkOptions
-from headrace.spark.sink.rows import BadRow, Reader, Row
+from headrace.spark.sink.rows import Batch, Reader, Row
 from headrace.spec import JobSpec
 
-BadRowOf = Callable[[Row, HeadraceError], BadRow]
+BATCH_SIZE = 5_000
+
+
+class PartWriter(Protocol):
+    """Writes the rows of one partition."""
+
+    async def submit(self, record: pa.RecordBatch) -> None:
+        """Store what can be stored, and note what cannot.
+
+        Once a bad row is to fail the write nothing more is stored, but all rows are still looked at.
+        """
+        ...
+
+    async def finish(self) -> None:
+        """After the last batch."""
+        ...
 
 
 class Submitter:
@@ -25,98 +42,88 @@ class Submitter:
     def __init__(
         self, manager: JobManager, options: SinkOptions, reader: Reader, done: TaskDone
     ) -> None:
-        self._manager = manager
-        self._options = options
-        self._reader = reader
-        self._done = done
+        self.manager = manager
+        self.options = options
+        self.reader = reader
+        self.done = done
 
-    async def submit(self, batch: pa.RecordBatch) -> None:
-        """Store what can be stored, and note what cannot.
-
-        Once a bad row is to fail the write nothing more is stored, but all rows are still looked at.
-        """
-        first = self._reader.next_row
-        rows, bad = self._reader.read(batch)
-        self.note(bad)
-        self._done.rows += batch.num_rows
-
-        def bad_row(row: Row, error: HeadraceError) -> BadRow:
-            return self._reader.bad(row.number, error, batch, row.number - first)
-
-        size = self._options.batch_size
-        for start in range(0, len(rows), size):
-            await self._store(rows[start : start + size], bad_row)
+    async def submit(self, record: pa.RecordBatch) -> None:
+        batch = self.reader.read(record)
+        await self.submit_each(batch, batch.rows())
+        self.note(batch)
 
     async def finish(self) -> None:
-        """After the last batch."""
+        pass
 
-    def note(self, bad: Sequence[BadRow]) -> None:
-        self._done.bad += len(bad)
-        room = EXAMPLES_MAX if self._options.rejects is None else self._options.rejects_max
-        self._done.kept += bad[: max(0, room - len(self._done.kept))]
+    async def submit_each(self, batch: Batch, rows: Sequence[Row]) -> None:
+        """Store these rows of the batch, or note what is wrong with them as problems of the batch."""
+        size = self.options.batch_size or BATCH_SIZE
+        for start in range(0, len(rows), size):
+            await self._store(batch, rows[start : start + size])
 
-    @property
-    def is_failing(self) -> bool:
+    def note(self, batch: Batch) -> None:
+        """Count the rows of a batch that is done with, and keep its bad ones."""
+        self.done.rows += len(batch)
+        if batch.problems:
+            self.done.bad += len(batch.problems)
+            room = EXAMPLES_MAX if self.options.rejects is None else self.options.rejects_max
+            self.done.kept += batch.bad_rows()[: max(0, room - len(self.done.kept))]
+
+    def is_failing(self, batch: Batch | None = None) -> bool:
         """The driver will refuse the write: to store more would be of no use."""
-        most = 0 if self._options.rejects is None else self._options.rejects_max
-        return self._done.bad > most
+        most = 0 if self.options.rejects is None else self.options.rejects_max
+        return self.done.bad + (0 if batch is None else len(batch.problems)) > most
 
-    async def _store(self, rows: Sequence[Row], bad_row: BadRowOf) -> None:
-        if self.is_failing:
-            self.note([bad_row(row, error) for row, error in self._refused(rows)])
+    async def _store(self, batch: Batch, rows: Sequence[Row]) -> None:
+        if self.is_failing(batch):
+            self.check_each(batch, rows)
             return
         try:
-            await self._store_all(rows)
+            self.count(*await submit_rows(self.manager, [row.spec for row in rows]))
         except RowsChanged:
             raise
         except InvalidInput as error:
             if len(rows) == 1:
-                self.note([bad_row(rows[0], error)])
+                batch.problems[rows[0].place] = error
                 return
-            refused = self._refused(rows)
-            self.note([bad_row(row, why) for row, why in refused])
-            numbers = {row.number for row, _ in refused}
-            left = [row for row in rows if row.number not in numbers]
+            left = self.check_each(batch, rows)
             # Nothing wrong with any of them as such: one waits for a job that there is not.
-            half = len(left) if refused else len(left) // 2
+            half = len(left) if len(left) < len(rows) else len(left) // 2
             for part in (left[:half], left[half:]):
                 if part:
-                    await self._store(part, bad_row)
+                    await self._store(batch, part)
 
-    def _refused(self, rows: Iterable[Row]) -> list[tuple[Row, HeadraceError]]:
-        found: list[tuple[Row, HeadraceError]] = []
+    def check_each(self, batch: Batch, rows: Iterable[Row]) -> list[Row]:
+        """Those that the manager would take; what it says of the others becomes the batch's problem."""
+        good: list[Row] = []
         for row in rows:
             try:
-                self._manager.check(row.spec)
+                self.manager.draft(row.spec)
+                good.append(row)
             except HeadraceError as error:
-                found.append((row, error))
-        return found
+                batch.problems[row.place] = error
+        return good
 
-    async def _store_all(self, rows: Sequence[Row]) -> None:
-        created, repeated = await submit_rows(self._manager, rows)
-        self._done.created += created
-        self._done.repeated += repeated
+    def count(self, created: int, repeated: int) -> None:
+        self.done.created += created
+        self.done.repeated += repeated
 
 
-async def submit_rows(manager: JobManager, rows: Sequence[Row]) -> tuple[int, int]:
+async def submit_rows(manager: JobManager, specs: Sequence[JobSpec]) -> tuple[int, int]:
     """Store every row or none: how many are new, and how many were there."""
-    specs = {row.spec.id: row.spec for row in reversed(rows)}  # of several with one key, the first
-    distinct = list(reversed(specs.values()))
+    by_id = {spec.id: spec for spec in reversed(specs)}  # of several with one key, the first
+    distinct = list(reversed(by_id.values()))
     submitted = await patiently(lambda: manager.submit_many(distinct))
     created = sum(submitted.created)
     for spec, job, is_new in zip(distinct, submitted.jobs, submitted.created, strict=True):
         if not is_new and spec.key is None:
             _check_same(spec, job)
-    return created, len(rows) - created
+    return created, len(specs) - created
 
 
 def _check_same(spec: JobSpec, job: Job) -> None:
     """A row without a key is known by its place; another row at that place must not pass for it."""
-    if (job.tenant, job.queue, job.type) != (spec.tenant, spec.queue, spec.type) or (
-        job.payload_json != bytes(spec.payload)
-    ):
-        raise RowsChanged(
-            f"job {spec.id} was stored with other contents by an earlier attempt: the rows of this "
-            "DataFrame do not come in the same order each time, so their places do not name them. What "
-            "was stored stays; sort the rows, or give each a key, and write again"
-        )
+    wanted = (spec.tenant, spec.queue, spec.type, validation.check_tags(spec.tags))
+    stored = (job.tenant, job.queue, job.type, job.tags)
+    if stored != wanted or job.payload_json != bytes(spec.payload):
+        raise RowsChanged.at(job.id)

@@ -15,16 +15,15 @@ from pyspark.sql.datasource import (
 
 from headrace import validation
 from headrace.errors import InvalidInput
-from headrace.spark.sink import staging
 from headrace.spark.sink.columns import check_schema
 from headrace.spark.sink.failures import BadRows
 from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.naming import Naming, new_write_id
 from headrace.spark.sink.opening import application, key_ring, open_manager
 from headrace.spark.sink.options import SinkOptions
+from headrace.spark.sink.paths import forget_staged, part_writer, store_staged
 from headrace.spark.sink.rejects import keep_rejects
 from headrace.spark.sink.rows import Reader
-from headrace.spark.sink.submitting import Submitter
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,18 +51,17 @@ class _Write:
         self.tenant = options.tenant or (None if app is None else app.tenant)
 
     async def write_part(self, batches: Iterable[pa.RecordBatch], naming: Naming) -> TaskDone:
+        """The task's part: store the rows of a partition, or stage them."""
         done = TaskDone(naming.write_id, naming.partition)
-        reader = Reader(self.options, naming, self.tenant)
-        manager = await open_manager(self.options, primary_key=self.primary_key)
-        try:
-            part = (staging.Stager if self.options.atomic else Submitter)(
-                manager, self.options, reader, done
-            )
+        async with (
+            await open_manager(self.options, primary_key=self.primary_key) as manager,
+            part_writer(
+                manager, self.options, Reader(self.options, naming, self.tenant), done
+            ) as part,
+        ):
             for batch in batches:
                 await part.submit(batch)
             await part.finish()
-        finally:
-            await manager.close()
         return done
 
     def finish(self, messages: Messages, *, batch: int | None) -> None:
@@ -77,11 +75,17 @@ class _Write:
             keep_rejects(self.options.rejects, parts[0].write_id, batch, rejected)
 
     async def _store_staged(self, parts: Sequence[TaskDone]) -> None:
-        manager = await open_manager(self.options, primary_key=self.primary_key)
-        try:
-            await staging.store(manager, self.options, self.tenant, parts)
-        finally:
-            await manager.close()
+        async with await open_manager(self.options, primary_key=self.primary_key) as manager:
+            await store_staged(manager, self.options, self.tenant, parts)
+
+    def give_up(self, write_id: str) -> None:
+        """Drop what tasks have staged. What they have stored is stored."""
+        if self.options.atomic:
+            asyncio.run(self._forget_staged(write_id))
+
+    async def _forget_staged(self, write_id: str) -> None:
+        async with await open_manager(self.options, primary_key=self.primary_key) as manager:
+            await forget_staged(manager, self.options, write_id)
 
     def _refuse_if_bad(self, parts: Sequence[TaskDone]) -> None:
         bad = sum(part.bad for part in parts)
@@ -111,8 +115,8 @@ class Writer(_Write, DataSourceArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         self.finish(messages, batch=None)
 
-    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Tasks that stored their rows have stored them; what was staged is dropped."""
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:  # noqa: ARG002 - Spark's signature
+        self.give_up(self.write_id)
 
 
 class StreamWriter(_Write, DataSourceStreamArrowWriter):
@@ -130,8 +134,9 @@ class StreamWriter(_Write, DataSourceStreamArrowWriter):
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
         self.finish(messages, batch=batchId)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 - Spark's name
-        """As `Writer.abort`."""
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: ARG002, N803 - Spark's signature
+        for write_id in {one.write_id for one in messages if isinstance(one, TaskDone)}:
+            self.give_up(write_id)
 
 
 def _task() -> TaskContext:

@@ -97,7 +97,7 @@ def _jobs(jobs: Sequence[Job], lanes: list[int]) -> list[Column]:
         column([job.depth for job in jobs]),
         column([job.max_attempts for job in jobs]),
         column([job.lease_seconds for job in jobs]),
-        column([_us_or_none(job.lease_seconds) for job in jobs]),
+        column([us_or_none(job.lease_seconds) for job in jobs]),
         column([job.timeout_seconds for job in jobs]),
         column([job.expires_at for job in jobs]),
         column([job.backoff_json for job in jobs]),
@@ -172,7 +172,7 @@ def _keys(holds: Iterable[KeyHold]) -> list[Column]:
     ]
 
 
-def _us_or_none(seconds: float | None) -> int | None:
+def us_or_none(seconds: float | None) -> int | None:
     """Rounded as Python rounds a duration, so that a claim adds exactly what the lifecycle adds."""
     return None if seconds is None else timedelta(seconds=seconds) // _MICROSECOND
 

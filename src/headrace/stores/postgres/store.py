@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Sequence
 from typing import Self
 
 import asyncpg
 
 from headrace.errors import HeadraceError
+from headrace.model import Job
 from headrace.stores.postgres import address, log, schema
 from headrace.stores.postgres.failures import translate
 from headrace.stores.postgres.hints import Hints
@@ -97,6 +99,10 @@ class PostgresStore(Verbs):
                     async with asyncio.timeout(min(left, POLL_SECONDS)):
                         await hint.wait()
                         return
+
+    async def lanes_of(self, jobs: Sequence[Job]) -> list[int]:
+        """The lane of each job, added if it is new: for loading in bulk."""
+        return await self._lanes.of(jobs)
 
     def on(self, connection: object) -> TransactionStore:
         """This store inside the transaction of `connection`: what is inserted commits or vanishes with it.

@@ -1,0 +1,297 @@
+"""The fast way into PostgreSQL: rows are checked column by column and loaded by COPY.
+
+The rules are the manager's: it drafts one job for each group of rows, and what differs from row to row (key,
+due time, size of the payload) is checked by the same functions, or by conditions under which they surely
+pass. Rows that need more than that go through the manager one by one.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace import codec, validation
+from headrace.errors import HeadraceError
+from headrace.manager import JobManager
+from headrace.manager.admission import ADMISSION
+from headrace.manager.placement import Draft
+from headrace.spark.sink.failures import RowsChanged
+from headrace.spark.sink.groups import Flags, Numbers, draft_of, groups_of, key_of
+from headrace.spark.sink.message import GroupKey, TaskDone
+from headrace.spark.sink.opening import patiently
+from headrace.spark.sink.payloads import texts_or_null
+from headrace.spark.sink.rows import Batch
+from headrace.spark.sink.staging import staged_specs
+from headrace.spark.sink.submitting import Submitter, submit_rows
+from headrace.stores.postgres import PostgresStore
+from headrace.stores.postgres.loading import (
+    ROWS,
+    STAGED,
+    Group,
+    Loader,
+    OtherContents,
+    StagedLoad,
+    StagedPart,
+)
+
+if TYPE_CHECKING:
+    from headrace.spark.sink.options import SinkOptions
+
+CHUNK_ROWS = 50_000
+_BY_MANAGER = -1
+_BAD = -2
+_SURELY_A_KEY = rf"^[!-~][ -~]{{0,{validation.KEY_CHARS_MAX - 1}}}$"
+
+
+class Chunk:
+    """Rows that are loaded in one step, and their groups."""
+
+    def __init__(self, now: datetime, limited: frozenset[str]) -> None:
+        self.now = now
+        self.limited = limited
+        """Queues that count what is submitted to them."""
+        self.groups: list[Group] = []
+        self.numbers: dict[GroupKey, int] = {}
+        self.batches: list[pa.RecordBatch] = []
+        self.rows = 0
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        if rows.num_rows:
+            self.batches.append(rows)
+            self.rows += rows.num_rows
+
+
+class BulkSubmitter:
+    """Loads the rows of one partition. `others` takes those that cannot be loaded."""
+
+    def __init__(self, others: Submitter, store: PostgresStore, loader: Loader) -> None:
+        self.manager = others.manager
+        self.options = others.options
+        self.reader = others.reader
+        self.done = others.done
+        self._others = others
+        self._store = store
+        self.loader = loader
+        self._chunk: Chunk | None = None
+
+    async def submit(self, record: pa.RecordBatch) -> None:
+        batch = self.reader.read(record)
+        chunk = self._chunk
+        if chunk is None:
+            chunk = self._chunk = await self._new_chunk()
+        codes, samples = groups_of(batch)
+        numbers = await self._numbered(batch, codes, samples, chunk)
+        self._check_keys(batch)
+        by_manager = numbers == _BY_MANAGER
+        if "after" in batch.columns:
+            by_manager |= batch.columns["after"].is_valid().to_numpy(zero_copy_only=False)
+        await self._others.submit_each(batch, batch.rows(np.flatnonzero(by_manager).tolist()))
+        fit = (numbers >= 0) & ~by_manager
+        fit[list(batch.problems)] = False
+        if not self._others.is_failing(batch):
+            chunk.add(self._loadable(batch, numbers, fit, chunk))
+        self._others.note(batch)
+        if chunk.rows >= (self.options.batch_size or CHUNK_ROWS):
+            await self._flush()
+
+    async def finish(self) -> None:
+        await self._flush()
+        await self._others.finish()
+
+    async def _new_chunk(self) -> Chunk:
+        limited = await self._store.records(ADMISSION)
+        return Chunk(self.manager.clock.now(), frozenset(record.name for record in limited))
+
+    async def _numbered(
+        self, batch: Batch, codes: Numbers, samples: Sequence[int], chunk: Chunk
+    ) -> Numbers:
+        """For each row its group's number in the chunk, or why it has none."""
+        numbers: Numbers = np.full(len(samples), _BY_MANAGER, np.int64)
+        limits: Numbers = np.zeros(len(samples), np.int64)
+        for code, place in enumerate(samples):
+            try:
+                draft = self.manager.draft(batch.sample(place), chunk.now)
+            except HeadraceError as error:
+                numbers[code] = _BAD
+                for bad in np.flatnonzero(codes == code).tolist():
+                    batch.problems.setdefault(bad, error)
+                continue
+            policy = self.manager.policies.of(draft.job.queue)
+            limits[code] = policy.payload_bytes_max
+            sealed = self.manager.keys is not None and policy.encrypted
+            if not sealed and draft.job.queue not in chunk.limited:
+                numbers[code] = await self._group(draft, chunk)
+        self._check_sizes(batch, limits[codes])
+        return numbers[codes]
+
+    async def _group(self, draft: Draft, chunk: Chunk) -> int:
+        key = key_of(draft)
+        number = chunk.numbers.get(key)
+        if number is None:
+            number = chunk.numbers[key] = len(chunk.groups)
+            (lane,) = await self._store.lanes_of([draft.job])
+            chunk.groups.append(_group(draft, lane, chunk.now))
+        return number
+
+    def _check_sizes(self, batch: Batch, limits: Numbers) -> None:
+        sizes = pc.binary_length(batch.texts).to_numpy()
+        for place in np.flatnonzero(sizes > limits).tolist():
+            try:
+                codec.check_size(batch.texts[place].as_py().encode(), "payload", limits[place])
+            except HeadraceError as error:
+                batch.problems.setdefault(place, error)
+
+    def _check_keys(self, batch: Batch) -> None:
+        keys = batch.columns.get("key")
+        if keys is None or pa.types.is_null(keys.type):
+            return
+        doubtful = pc.invert(pc.match_substring_regex(keys, _SURELY_A_KEY)).fill_null(False)  # noqa: FBT003 - Arrow's signature
+        for place in pc.indices_nonzero(doubtful).to_pylist():
+            try:
+                validation.check_key(batch.value("key", place))
+            except HeadraceError as error:
+                batch.problems.setdefault(place, error)
+
+    def _loadable(self, batch: Batch, numbers: Numbers, fit: Flags, chunk: Chunk) -> pa.RecordBatch:
+        """The rows that fit, with the columns of ROWS."""
+        count = len(batch)
+        keys = batch.columns.get("key", pa.nulls(count)).cast(pa.string())
+        rows = pa.record_batch(
+            [
+                pa.array(numbers, pa.int32()),
+                self._ids(batch, keys, numbers, fit, chunk),
+                keys,
+                texts_or_null(keys).cast(pa.binary()),
+                batch.columns.get("run_at", pa.nulls(count)).cast(ROWS.field("run_at").type),
+                batch.texts.cast(pa.binary()),
+            ],
+            schema=ROWS,
+        )
+        return rows if fit.all() else rows.filter(pa.array(fit))
+
+    def _ids(
+        self,
+        batch: Batch,
+        keys: pa.Array,
+        numbers: Numbers,
+        fit: Flags,
+        chunk: Chunk,
+    ) -> pa.Array:
+        naming = self.reader.naming
+        ids = naming.by_rows(batch.numbers)
+        if keys.null_count == len(keys):
+            return ids
+        named = ids.to_pylist()
+        for place in np.flatnonzero(keys.is_valid().to_numpy(zero_copy_only=False) & fit).tolist():
+            job = chunk.groups[numbers[place]].job
+            named[place] = naming.by_key(job.tenant, job.queue, job.type, keys[place].as_py())
+        return pa.array(named, pa.string())
+
+    async def _flush(self) -> None:
+        chunk, self._chunk = self._chunk, None
+        if chunk is not None and chunk.rows and not self._others.is_failing():
+            await self._load(chunk)
+
+    async def _load(self, chunk: Chunk) -> None:
+        async def load() -> tuple[int, int]:
+            return self.loader.load(chunk.batches, chunk.groups, chunk.now)
+
+        try:
+            self._others.count(*await patiently(load))
+        except OtherContents as error:
+            raise RowsChanged.at(error.job_id) from error
+
+
+class BulkStager(BulkSubmitter):
+    """Stages the rows of one partition for the driver."""
+
+    def __init__(self, others: Submitter, store: PostgresStore, loader: Loader) -> None:
+        super().__init__(others, store, loader)
+        self.done.attempt = secrets.randbits(62)
+        self._next = 0
+
+    async def _load(self, chunk: Chunk) -> None:
+        done = self.done
+        first = len(done.staged_groups)
+        staged = [self._staged(rows, first) for rows in chunk.batches]
+
+        async def stage() -> None:
+            self.loader.stage(staged_name(done.write_id), staged, chunk.now)
+
+        await patiently(stage)
+        done.staged_groups += chunk.numbers
+        done.staged_rows += chunk.rows
+
+    def _staged(self, rows: pa.RecordBatch, first_group: int) -> pa.RecordBatch:
+        count = rows.num_rows
+        numbers = np.arange(self._next, self._next + count)
+        self._next += count
+        return pa.record_batch(
+            [
+                pa.array(np.full(count, self.done.partition), pa.int32()),
+                pa.array(np.full(count, self.done.attempt), pa.int64()),
+                pa.array(numbers, pa.int64()),
+                pc.add(rows.column(0), pa.scalar(first_group, pa.int32())),
+                *rows.columns[1:],
+            ],
+            schema=STAGED,
+        )
+
+
+def staged_name(write_id: str) -> str:
+    return blake2b(write_id.encode(), digest_size=8).hexdigest()
+
+
+async def load_staged(
+    manager: JobManager, options: SinkOptions, tenant: str | None, parts: Sequence[TaskDone]
+) -> None:
+    """Store all that the tasks have staged or sent in one transaction."""
+    store = manager.store
+    assert isinstance(store, PostgresStore)
+    load = StagedLoad(options.url, staged_name(parts[0].write_id))
+    others = staged_specs(options, tenant, parts)
+    in_bulk = [part for part in parts if part.staged_rows]
+
+    async def attempt() -> None:
+        now = manager.clock.now()
+        staged = [await _staged_part(manager, store, part, now) for part in in_bulk]
+        async with load.transaction() as connection:
+            if staged:
+                await load.load(connection, staged, now)
+            if others:
+                await submit_rows(manager.on(connection), others)
+            await load.forget(connection, now)
+
+    try:
+        await patiently(attempt)
+    except OtherContents as error:
+        raise RowsChanged.at(error.job_id) from error
+
+
+async def forget_staged(manager: JobManager, options: SinkOptions, write_id: str) -> None:
+    load = StagedLoad(options.url, staged_name(write_id))
+    async with load.transaction() as connection:
+        await load.forget(connection, manager.clock.now())
+
+
+async def _staged_part(
+    manager: JobManager, store: PostgresStore, part: TaskDone, now: datetime
+) -> StagedPart:
+    drafts = [draft_of(manager, key, now) for key in part.staged_groups]
+    lanes = await store.lanes_of([draft.job for draft in drafts])
+    groups = [_group(draft, lane, now) for draft, lane in zip(drafts, lanes, strict=True)]
+    return StagedPart(part.partition, part.attempt, part.staged_rows, groups)
+
+
+def _group(draft: Draft, lane: int, now: datetime) -> Group:
+    rule = draft.key_rule
+    window = rule.window_seconds
+    until = None if window is None else now + timedelta(seconds=window)
+    return Group(draft.job, lane, until, rule.released_when_terminal)

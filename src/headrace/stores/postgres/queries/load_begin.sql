@@ -1,0 +1,1 @@
+SELECT headrace.load_begin()

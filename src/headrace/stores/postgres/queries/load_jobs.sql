@@ -1,0 +1,4 @@
+SELECT
+    created,
+    repeated
+FROM headrace.load_jobs($1::text::timestamptz, $2::boolean)

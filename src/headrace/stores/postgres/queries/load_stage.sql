@@ -1,0 +1,1 @@
+SELECT headrace.load_stage($1::text, $2::text::timestamptz)
