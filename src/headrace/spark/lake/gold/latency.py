@@ -36,42 +36,39 @@ def transform(sources: Sources) -> DataFrame:
         .where("wait_us IS NOT NULL OR run_us IS NOT NULL")
         .selectExpr("queue", "type", f"{window.hour_of('at')} AS hour", "wait_us", "run_us")
     )
-    aggregates = [sf.expr(one) for span in _SPANS for one in _aggregates(span)]
+    # One sorted list gives every figure, in half the time of `percentile` and a count per bucket.
+    sorted_lists = [sf.expr(f"array_sort(collect_list({span}_us)) AS {span}") for span in _SPANS]
     return (
         spread.groupBy("queue", "type", "hour")
-        .agg(*aggregates)
+        .agg(*sorted_lists)
         .selectExpr(
             "queue",
             "type",
             "hour",
             f"{window.day_of('hour')} AS day",
-            *(one for span in _SPANS for one in _finished(span)),
+            *(one for span in _SPANS for one in _figures(span)),
         )
     )
 
 
-def _aggregates(span: str) -> Iterator[str]:
-    fractions = ", ".join(f"{one}D" for one in PERCENTILES.values())
-    yield f"count({span}_us) AS {_SPANS[span]}"
-    yield f"percentile({span}_us, array({fractions})) AS {span}_us_at"
-    yield f"max({span}_us) AS {span}_us_max"
-    yield f"sum({span}_us) AS {span}_us_sum"
-    bounds = [round(one * 1_000_000) for one in BUCKET_SECONDS]
-    counts = [
-        f"count_if({span}_us > {low} AND {span}_us <= {high})"
-        for low, high in itertools.pairwise(bounds)
-    ]
-    counts = [f"count_if({span}_us <= {bounds[0]})", *counts, f"count_if({span}_us > {bounds[-1]})"]
-    yield f"array({', '.join(counts)}) AS {span}_buckets"
+def _figures(span: str) -> Iterator[str]:
+    """SQL: all that a row says, from the sorted microseconds of the span."""
+    yield f"bigint(size({span})) AS {_SPANS[span]}"
+    for name, fraction in PERCENTILES.items():
+        yield f"{_percentile(span, fraction)} / 1e6D AS {span}_{name}_seconds"
+    yield f"try_element_at({span}, -1) / 1e6D AS {span}_max_seconds"
+    yield f"aggregate({span}, 0L, (total, one) -> total + one) / 1e6D AS {span}_sum_seconds"
+    bounds = ", ".join(f"{one * 1_000_000:.0f}L" for one in BUCKET_SECONDS)
+    below = f"transform(array({bounds}), bound -> size(filter({span}, one -> one <= bound)))"
+    lows, highs = f"concat(array(0), {below})", f"concat({below}, array(size({span})))"
+    yield f"zip_with({highs}, {lows}, (high, low) -> bigint(high - low)) AS {span}_buckets"
 
 
-def _finished(span: str) -> Iterator[str]:
-    yield _SPANS[span]
-    for index, name in enumerate(PERCENTILES):
-        yield f"{span}_us_at[{index}] / 1e6D AS {span}_{name}_seconds"
-    yield f"{span}_us_max / 1e6D AS {span}_max_seconds"
-    yield f"{window.seconds(f'{span}_us_sum')} AS {span}_sum_seconds"
-    yield f"{span}_buckets"
+def _percentile(span: str, fraction: float) -> str:
+    """SQL: linear between the two nearest, as Spark's own `percentile`; NULL of an empty list."""
+    rank = f"({fraction}D * (size({span}) - 1))"
+    low, high = (f"{span}[int({side}({rank}))]" for side in ("floor", "ceil"))
+    return f"if(size({span}) = 0, NULL, {low} + ({high} - {low}) * ({rank} - floor({rank})))"
 
 
 def _columns(span: str, told: str) -> Iterator[Column]:

@@ -11,6 +11,7 @@ waits for beyond the jobs it names (those that they spawned) is not looked at.
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,7 @@ def transform(sources: Sources) -> DataFrame:
     paths = (
         window.jobs(sources)
         .where(window.since("finalized_at", sources.since))
+        .where("size(dependencies) > 0")
         .selectExpr(
             f"struct({', '.join(_LAST)}) AS last",
             f"array({_STEP}) AS steps",
@@ -46,16 +48,25 @@ def transform(sources: Sources) -> DataFrame:
     )
     walked = []
     for _ in range(STEPS_MAX):
-        paths = paths.where("size(needs) > 0").localCheckpoint()
-        rows, oldest = paths.agg(sf.count("*"), sf.min("head_created_at")).collect()[0]
+        # Kept, not computed again at each further step; dropped with the DataFrame.
+        paths = paths.localCheckpoint(eager=False)
+        walked.append(paths)
+        rows, oldest = _left(paths)
         if not rows:
             break
         ended = sources.jobs.where(sf.col("finalized_at") > oldest)
-        paths = _step_back(sf.broadcast(paths) if rows <= _BROADCAST_ROWS else paths, ended)
-        walked.append(paths)
-    if not walked:
+        on = paths.where("size(needs) > 0")
+        paths = _step_back(sf.broadcast(on) if rows <= _BROADCAST_ROWS else on, ended)
+    if not walked[1:]:
         return sources.jobs.sparkSession.createDataFrame([], TABLE.ddl)
-    return _longest(reduce(lambda one, other: one.unionByName(other), walked))
+    return _longest(reduce(lambda one, other: one.unionByName(other), walked[1:]))
+
+
+def _left(paths: DataFrame) -> tuple[int, datetime | None]:
+    """How many paths may have a step to go, and since when nothing can have held them up."""
+    counted = paths.where("size(needs) > 0").agg(sf.count("*"), sf.min("head_created_at"))
+    rows, oldest = counted.collect()[0]
+    return rows, oldest
 
 
 def _step_back(paths: DataFrame, ended: DataFrame) -> DataFrame:

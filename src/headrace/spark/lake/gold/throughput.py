@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as sf
+
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.table import Check, Column, Sources, Table
 
@@ -40,13 +42,14 @@ def transform(sources: Sources) -> DataFrame:
         .where("what IS NOT NULL")
         .selectExpr(*where, "what", f"{window.minute_of('at')} AS minute")
     )
-    counted = happened.groupBy(*where, "minute").pivot("what", list(_COUNTED)).count()
+    counts = (sf.expr(f"count_if(what = '{name}') AS {name}") for name in _COUNTED)
+    counted = happened.groupBy(*where, "minute").agg(*counts)
     return counted.selectExpr(
         *where,
         "minute",
         f"{window.hour_of('minute')} AS hour",
         f"{window.day_of('minute')} AS day",
-        *(f"coalesce({name}, 0L) AS {name}" for name in _COUNTED),
+        *_COUNTED,
     )
 
 
