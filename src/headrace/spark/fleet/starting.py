@@ -88,6 +88,10 @@ class RunningFleet:
     def name(self) -> str:
         return self._driver.name
 
+    @property
+    def has_ended(self) -> bool:
+        return self._done.done()
+
     def stop(self) -> None:
         """Set the flag: the workers drain, then `wait` returns."""
         self._driver.stop()

@@ -1,0 +1,136 @@
+"""Who runs the jobs besides the workers that are there anyway: a worker in this process, or a fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from headrace import validation
+from headrace.app import Headrace, Task
+from headrace.errors import FleetFailed, InvalidInput
+from headrace.spark.enriching.request import Request
+from headrace.spark.fleet import Fleet, RunningFleet, start
+from headrace.spark.fleet.names import FLEET_CHARS_MAX
+from headrace.worker import Settings, Worker
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class LocalWorker:
+    """A worker of the application in a thread of this process, until it is stopped."""
+
+    def __init__(self, app: Headrace, settings: Settings) -> None:
+        self._app = app
+        self._settings = settings
+        self._started: Future[tuple[asyncio.AbstractEventLoop, Worker]] = Future()
+        self._ended: Future[None] = Future()
+        threading.Thread(target=self._main, name="headrace-enrich-worker", daemon=True).start()
+
+    def check(self) -> None:
+        """Raise what ended it."""
+        if self._ended.done():
+            self._ended.result()
+
+    def stop(self) -> None:
+        with contextlib.suppress(
+            Exception
+        ):  # what ended it was raised by `check`, or comes too late
+            loop, worker = self._started.result()
+            if not self._ended.done():
+                loop.call_soon_threadsafe(worker.stop)
+            self._ended.result()
+
+    def _main(self) -> None:
+        try:
+            asyncio.run(self._work())
+            self._ended.set_result(None)
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is asked for
+            if not self._started.done():
+                self._started.set_exception(error)
+            self._ended.set_exception(error)
+
+    async def _work(self) -> None:
+        worker = Worker(self._app, self._settings)
+        self._started.set_result((asyncio.get_running_loop(), worker))
+        try:
+            await worker.run()
+        finally:
+            await self._app.close()
+
+
+class HiredFleet:
+    def __init__(self, running: RunningFleet) -> None:
+        self._running = running
+
+    def check(self) -> None:
+        if self._running.has_ended:
+            self._running.wait()
+            raise FleetFailed(
+                f"fleet {self._running.name} was stopped before the enrichment was done; what is done "
+                "stays: call enrich again to go on"
+            )
+
+    def stop(self) -> None:
+        if not self._running.has_ended:
+            self._running.stop()
+            self._running.wait()
+
+
+Hand = LocalWorker | HiredFleet
+
+
+@contextlib.contextmanager
+def helped(hand: Hand | None) -> Iterator[Hand | None]:
+    """Stops it at the end, however that comes."""
+    try:
+        yield hand
+    finally:
+        if hand is not None:
+            hand.stop()
+
+
+def local_worker(
+    task: Task[..., Any] | str, request: Request, wanted: int | Settings | None, url: str | None
+) -> LocalWorker | None:
+    """Before the submission: on a queue that is limited it makes room."""
+    if wanted is None:
+        return None
+    if isinstance(task, str):
+        raise InvalidInput(
+            f"a task that is only named cannot be run here: give the task itself; {validation.UNCHANGED}"
+        )
+    if url is not None and url != task.app.url:
+        raise InvalidInput(
+            f"workers here use the application's own store, {task.app.url!r}: leave the url out; "
+            f"{validation.UNCHANGED}"
+        )
+    settings = wanted if isinstance(wanted, Settings) else Settings(concurrency=wanted)
+    if settings.queues is None:
+        settings = replace(settings, queues=[request.template.queue])
+    return LocalWorker(task.app, settings)
+
+
+def hired_fleet(
+    spark: SparkSession, request: Request, wanted: Fleet | str | None
+) -> HiredFleet | None:
+    """After the submission, whose tasks need the slots that the fleet takes."""
+    if wanted is None:
+        return None
+    fleet = Fleet(place=wanted) if isinstance(wanted, str) else wanted
+    settings = fleet.settings
+    if settings.queues is None:
+        settings = replace(settings, queues=[request.template.queue])
+    fleet = replace(
+        fleet,
+        name=fleet.name or f"enrich-{request.name}"[:FLEET_CHARS_MAX],
+        url=fleet.url or request.url,
+        settings=settings,
+    )
+    return HiredFleet(start(fleet, given=spark))
