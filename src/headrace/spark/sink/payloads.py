@@ -44,7 +44,7 @@ def payload_texts(column: pa.Array) -> tuple[Texts, Problems]:
     )
     try:
         texts = whole(column)
-    except (_ByRow, msgspec.MsgspecError, UnicodeDecodeError, pa.ArrowInvalid):
+    except (_ByRow, msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return _row_by_row(column, one)
     # The codec keeps some words for itself, and says so.
     return _row_by_row(column, one) if _any_reserved(texts) else (texts, {})
@@ -56,9 +56,12 @@ def _row_by_row(column: pa.Array, text_of: Callable[[pa.Scalar], bytes]) -> tupl
     for row, scalar in enumerate(column):
         try:
             texts.append(text_of(scalar) if scalar.is_valid else b"null")
-        except UnicodeDecodeError as error:
+        except (
+            ValueError,
+            OverflowError,
+        ) as error:  # no Unicode, or a time that Python does not know
             texts.append(b"null")
-            problems[row] = InvalidPayload(f"the payload is not valid UTF-8: {error}")
+            problems[row] = InvalidPayload(f"the payload cannot be read: {error}")
         except HeadraceError as error:
             texts.append(b"null")
             problems[row] = error

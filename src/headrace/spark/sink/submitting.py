@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -110,15 +110,25 @@ class Submitter:
 
 
 async def submit_rows(manager: JobManager, specs: Sequence[JobSpec]) -> tuple[int, int]:
-    """Store every row or none: how many are new, and how many were there."""
+    """Store every row or none: how many are new, and how many were there. Raises RowsChanged."""
     by_id = {spec.id: spec for spec in reversed(specs)}  # of several with one key, the first
     distinct = list(reversed(by_id.values()))
+    await _check_repeated(manager, {spec.id: spec for spec in distinct if spec.key is None})
     submitted = await patiently(lambda: manager.submit_many(distinct))
     created = sum(submitted.created)
     for spec, job, is_new in zip(distinct, submitted.jobs, submitted.created, strict=True):
         if not is_new and spec.key is None:
             _check_same(spec, job)
     return created, len(specs) - created
+
+
+async def _check_repeated(manager: JobManager, by_place: Mapping[str | None, JobSpec]) -> None:
+    """Look before anything is stored. A task stores its rows in order: if the first is new, all are."""
+    ids = [job_id for job_id in by_place if job_id is not None]
+    if ids and await patiently(lambda: manager.look_up(ids[:1])):
+        stored = await patiently(lambda: manager.look_up(ids))
+        for job_id, job in stored.items():
+            _check_same(by_place[job_id], job)
 
 
 def _check_same(spec: JobSpec, job: Job) -> None:
