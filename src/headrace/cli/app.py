@@ -19,6 +19,7 @@ from headrace.cli.keys import keys
 from headrace.cli.limits import limits
 from headrace.cli.listing import list_jobs
 from headrace.cli.maintenance import maintenance
+from headrace.cli.pipeline import pipeline
 from headrace.cli.queues import pause, resume
 from headrace.cli.redrive import redrive
 from headrace.cli.reencrypt import reencrypt
@@ -89,6 +90,7 @@ for _command in (
     limits,
     schedule,
     maintenance,
+    pipeline,
     keys,
     reencrypt,
     doctor,

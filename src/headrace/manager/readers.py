@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
@@ -116,7 +117,7 @@ def check_operator(context: Context) -> None:
         )
 
 
-def _lag(missing: list[Event] | tuple[Event, ...]) -> Lag:
+def _lag(missing: Sequence[Event]) -> Lag:
     return Lag(
         events=min(len(missing), BEHIND_MAX),
         at_least=len(missing) > BEHIND_MAX,

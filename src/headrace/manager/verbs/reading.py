@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from headrace import validation
@@ -42,6 +42,10 @@ class Reading(Verbs):
             if job_id not in found:
                 raise JobNotFound(job_id)
         return tuple(found[job_id] for job_id in job_ids)
+
+    async def look_up(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        """Those of the jobs that are there, by id."""
+        return await self._context.read(validation.check_ids(job_ids))
 
     async def find(
         self,

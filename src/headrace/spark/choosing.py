@@ -1,0 +1,200 @@
+"""Choosing jobs of the lake by SQL: those that ended badly, and were not redriven since."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from headrace.clock import from_us
+from headrace.errors import InvalidInput
+from headrace.manager.retention import REDRIVABLE
+from headrace.spark.session import session
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+GROUPS_MAX = 1000
+"""So many error groups are told, the largest first."""
+_STATES = ", ".join(f"'{state.value}'" for state in sorted(REDRIVABLE))
+_GROUP = ("queue", "type", "state", "category", "code", "message")
+_REDRIVEN = "redriven"
+
+
+class Choice(NamedTuple):
+    """What is asked for."""
+
+    where: str
+    limit: int | None = None
+    tenant: str | None = None
+    again: bool = False
+    """Also those that were redriven before."""
+    recent: Sequence[str] = ()
+    """Ids of jobs that were redriven, and of which the lake does not know it yet."""
+
+
+class Row(NamedTuple):
+    """A job as the lake knows it."""
+
+    job_id: str
+    version: int
+    created_at: datetime | None
+    """None: the lake does not know its beginning."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Jobs that ended alike: with the same error, but for its variable parts."""
+
+    queue: str
+    type: str
+    state: str
+    category: str
+    code: str
+    message: str
+    jobs: int
+    example: str
+    """The id of one of them."""
+
+
+class Chosen:
+    """The jobs that were chosen, in the order in which they were submitted."""
+
+    def __init__(self, found: DataFrame, choice: Choice) -> None:
+        self._found = found
+        self._choice = choice
+        counted = {
+            row[_REDRIVEN]: row["count"] for row in found.groupBy(_REDRIVEN).count().collect()
+        }
+        self.before: int = 0 if choice.again else counted.get(True, 0)
+        """For so many more the condition holds, but they were redriven before."""
+        self.count: int = sum(counted.values()) - self.before
+        if choice.limit is not None:
+            self.count = min(self.count, choice.limit)
+
+    def groups(self) -> tuple[Group, ...]:
+        """By error, the largest first."""
+        from pyspark.sql import functions as sf
+
+        counted = (
+            self._jobs()
+            .groupBy(*_GROUP)
+            .agg(sf.count("*").alias("jobs"), sf.min("job_id").alias("example"))
+            .orderBy(sf.desc("jobs"), *_GROUP)
+            .limit(GROUPS_MAX)
+        )
+        return tuple(Group(**row.asDict()) for row in counted.collect())
+
+    def rows(self) -> Iterator[Row]:
+        jobs = self._jobs().select("job_id", "version", "created_us", "born_seq")
+        for job_id, version, created_us, born_seq in jobs.toLocalIterator(prefetchPartitions=True):
+            # The first known change of a job whose beginning was trimmed is not when it was created.
+            yield Row(job_id, version, None if born_seq is None else from_us(created_us))
+
+    def _jobs(self) -> DataFrame:
+        jobs = self._found if self._choice.again else self._found.where(f"NOT {_REDRIVEN}")
+        jobs = jobs.orderBy("created_us", "job_id")
+        return jobs if self._choice.limit is None else jobs.limit(self._choice.limit)
+
+
+@contextlib.contextmanager
+def choosing(given: SparkSession | None, lake: Path, choice: Choice) -> Iterator[Chosen]:
+    """The choice from the lake as it is now. Raises InvalidInput where the condition is none."""
+    from pyspark.errors import PySparkException
+
+    if not choice.where.strip():
+        raise InvalidInput(
+            "the condition is empty; nothing was chosen: write true to mean every job"
+        )
+    spark = session(given)
+    with _views(spark, lake) as views, _quiet():
+        try:
+            found = _found(spark, views, choice).persist()
+            try:
+                yield Chosen(found, choice)
+            finally:
+                found.unpersist()
+        except PySparkException as error:
+            said = (error.getMessage() or str(error)).strip().splitlines()[0]
+            raise InvalidInput(f"the condition cannot be used: {said}") from error
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """PySpark logs the whole trace of a bad query, too: the one who wrote it needs a line, not a page."""
+    logger = logging.getLogger("SQLQueryContextLogger")
+    was, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = was
+
+
+@contextlib.contextmanager
+def _views(spark: SparkSession, lake: Path) -> Iterator[dict[str, str]]:
+    """Silver as temporary views, under names that nobody else has."""
+    from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE, Silver
+    from headrace.spark.lake.views import frame_of
+
+    silver, own = Silver(lake), uuid.uuid4().hex
+    views = {}
+    for name, table, folder in (
+        ("jobs", JOBS_TABLE, silver.jobs),
+        ("attempts", ATTEMPTS_TABLE, silver.attempts),
+    ):
+        views[name] = f"headrace_{name}_{own}"
+        frame_of(spark, table, folder.snapshot()).createOrReplaceTempView(views[name])
+    try:
+        yield views
+    finally:
+        for view in views.values():
+            spark.catalog.dropTempView(view)
+
+
+def _found(spark: SparkSession, views: dict[str, str], choice: Choice) -> DataFrame:
+    """One row per job for which the condition holds, told whether it was redriven."""
+    from pyspark.sql import functions as sf
+
+    from headrace.spark.lake.gold.errors import collapsed
+
+    # The words `jobs` and `attempts` mean the lake's tables here, whatever the session calls by them. The
+    # lines around the condition keep a comment in it from swallowing ours.
+    matching = spark.sql(
+        f"WITH jobs AS (SELECT * FROM {views['jobs']}),"  # noqa: S608 - the caller's own condition
+        f" attempts AS (SELECT * FROM {views['attempts']})"
+        " SELECT job_id, version, born_seq, tenant, queue, type, state, created_at,"
+        " coalesce(category, '') AS category, coalesce(code, '') AS code,"
+        f" coalesce({collapsed('message')}, '') AS message"
+        # With its own alias: WHERE itself would be taken for one.
+        f" FROM jobs AS jobs WHERE (\n{choice.where}\n)"
+    ).where(f"state IN ({_STATES})")
+    if choice.tenant is not None:
+        matching = matching.where(sf.col("tenant") == choice.tenant)
+    successors = (
+        spark.table(views["jobs"])
+        .where("previous_id IS NOT NULL")
+        .groupBy(sf.col("previous_id").alias("of"))
+        .agg(sf.max("created_at").alias("at"))
+    )
+    told = matching.join(successors, sf.col("of") == sf.col("job_id"), "left")
+    # An id that was used again: what followed the life before it does not count.
+    redriven = sf.expr("coalesce(at >= created_at, false)")
+    if choice.recent:
+        recent = spark.createDataFrame(_listed(choice.recent), "recent string").distinct()
+        told = told.join(recent, sf.col("recent") == sf.col("job_id"), "left")
+        redriven = redriven | sf.col("recent").isNotNull()
+    return (
+        told.withColumn(_REDRIVEN, redriven)
+        .withColumn("created_us", sf.expr("unix_micros(created_at)"))
+        .select("job_id", "version", "born_seq", "created_us", *_GROUP, _REDRIVEN)
+    )
+
+
+def _listed(ids: Sequence[str]) -> list[Any]:
+    return [(job_id,) for job_id in ids]

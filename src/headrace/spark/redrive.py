@@ -1,0 +1,219 @@
+"""Redrive at scale: jobs that ended badly are chosen by SQL over the lake, and submitted again.
+
+```python
+from headrace.spark import redrive
+
+plan = redrive.redrive("sqlite:///jobs.db", "lake", "code = 'E503'", dry_run=True)
+done = redrive.redrive("sqlite:///jobs.db", "lake", "code = 'E503'")
+```
+
+What is chosen comes from the lake; whether it is still so, the store is asked job by job. A job is redriven
+once: one that was redriven before, ever, is passed over, since its new job stands for it (and is chosen by
+itself if it ended badly, too). So the same call again, after a crash or a week later, runs nothing twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from headrace import validation
+from headrace.app.bridge import LoopThread
+from headrace.connect import connect
+from headrace.envelope import is_sealed
+from headrace.errors import HeadraceError, InvalidTransition, JobNotFound
+from headrace.manager import JobManager
+from headrace.manager.retention import REDRIVABLE
+from headrace.model import EventKind, Job
+from headrace.spark.choosing import Choice, Chosen, Group, Row, choosing
+from headrace.spark.lake.home import Home, OtherStore
+from headrace.spark.lake.store import known_identity
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from headrace.crypto import KeyRing
+
+BATCH_JOBS = 500
+"""Submitted in one step."""
+_TRIES = 5
+_PAGE = 5_000
+
+Tell = Callable[[int, int], None]
+"""How many of the chosen jobs have been dealt with, and how many there are."""
+
+_loop = LoopThread()
+
+
+class RedriveStopped(HeadraceError):
+    """Some jobs were redriven, then the store refused. What was submitted stays; the same call goes on."""
+
+    code = "REDRIVE_STOPPED"
+
+    def __init__(self, done: Redriven, cause: HeadraceError) -> None:
+        super().__init__(
+            f"{done.redriven} jobs were redriven, and then: {cause.message}. Those stay; run it again to go "
+            "on with the rest"
+        )
+        self.done = done
+        self.cause = cause
+
+
+@dataclass(frozen=True, kw_only=True)
+class Redriven:
+    """What became of the jobs that were chosen. In a dry run, what would."""
+
+    dry_run: bool
+    chosen: int
+    """Failed, dead and cancelled jobs of the lake for which the condition holds, without those `before`."""
+    before: int
+    """For which it holds as well, but which were redriven before."""
+    redriven: int = 0
+    """New jobs."""
+    alive: int = 0
+    """Redriven by somebody else meanwhile: that new job lives, and is not made again."""
+    gone: int = 0
+    """The store has deleted them since."""
+    changed: int = 0
+    """The store's job of that id is another by now."""
+    sealed: int = 0
+    """Encrypted, and their key was not given."""
+    groups: tuple[Group, ...] = field(default=())
+    """Of a dry run: the chosen jobs by error, the largest first."""
+
+
+class _Deal(NamedTuple):
+    """What one batch came to."""
+
+    redriven: int = 0
+    alive: int = 0
+    gone: int = 0
+    changed: int = 0
+    sealed: int = 0
+
+
+def redrive(
+    url: str,
+    lake: str | Path,
+    where: str,
+    *,
+    limit: int | None = None,
+    dry_run: bool = False,
+    again: bool = False,
+    tenant: str | None = None,
+    keys: KeyRing | None = None,
+    spark: SparkSession | None = None,
+    tell: Tell | None = None,
+) -> Redriven:
+    """Submit the failed, dead and cancelled jobs again for which `where` holds, the oldest first.
+
+    `where` is a condition on the table `jobs` (silver) in Spark's SQL; subqueries may read `attempts`, too.
+    `limit`: no more than so many. `again`: also those that were redriven before and whose new job has ended.
+    A dry run submits nothing. Batch by batch: whatever ends it, the same call goes on.
+
+    Raises InvalidInput for a condition that is none, NoLake, OtherStore, LogTrimmed if the log has lost what
+    the lake has not read yet, and RedriveStopped.
+    """
+    if limit is not None:
+        validation.check_limit(limit, "limit")
+    home = Home(Path(lake).absolute())
+    identity, cursor = home.identity(), home.state().cursor
+    manager = _loop.run(connect(url, tenant=tenant, keys=keys, create=False))
+    try:
+        if _loop.run(known_identity(manager)) != identity.store_id:
+            raise OtherStore(
+                f"the lake at {home.lake} holds the events of another store than this url's; nothing was "
+                "submitted. Give the url that it was made with"
+            )
+        recent = () if again else tuple(_loop.run(_redriven_since(manager, cursor)))
+        choice = Choice(where=where, limit=limit, tenant=tenant, again=again, recent=recent)
+        with choosing(spark, home.lake, choice) as chosen:
+            return _deal_with(manager, chosen, dry_run=dry_run, tell=tell)
+    finally:
+        _loop.run(manager.close())
+
+
+def _deal_with(
+    manager: JobManager, chosen: Chosen, *, dry_run: bool, tell: Tell | None
+) -> Redriven:
+    counts = _Deal()
+    groups = chosen.groups() if dry_run else ()
+
+    def told() -> Redriven:
+        return Redriven(
+            dry_run=dry_run,
+            chosen=chosen.count,
+            before=chosen.before,
+            groups=groups,
+            **counts._asdict(),
+        )
+
+    for batch in _batches(chosen.rows()):
+        try:
+            deal = _loop.run(_redrive_batch(manager, batch, dry_run=dry_run))
+        except HeadraceError as error:
+            raise RedriveStopped(told(), error) from error
+        counts = _Deal(*map(sum, zip(counts, deal, strict=True)))
+        if tell is not None:
+            tell(sum(counts), chosen.count)
+    return told()
+
+
+def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    while batch := list(islice(rows, BATCH_JOBS)):
+        yield batch
+
+
+async def _redrive_batch(manager: JobManager, batch: Sequence[Row], *, dry_run: bool) -> _Deal:
+    """Look at the jobs as the store has them, and submit those that are as the lake says."""
+    for tries_left in reversed(range(_TRIES)):
+        found = await manager.look_up([row.job_id for row in batch])
+        as_told = [found[row.job_id] for row in batch if _is_as_told(row, found.get(row.job_id))]
+        ready = [job.id for job in as_told if not is_sealed(job.payload_json)]
+        deal = _Deal(
+            gone=sum(row.job_id not in found for row in batch),
+            changed=sum(row.job_id in found for row in batch) - len(as_told),
+            sealed=len(as_told) - len(ready),
+        )
+        if dry_run or not ready:
+            return deal._replace(redriven=len(ready))
+        try:
+            submitted = await manager.redrive(ready)
+        except (JobNotFound, InvalidTransition):
+            if not tries_left:
+                raise
+            continue  # one was deleted between looking and submitting: nothing was submitted yet
+        new = sum(submitted.created)
+        return deal._replace(redriven=new, alive=len(ready) - new)
+    raise AssertionError("unreachable")
+
+
+def _is_as_told(row: Row, job: Job | None) -> bool:
+    """An id may be used again; a job that has ended badly does not change any more."""
+    return (
+        job is not None
+        and job.state in REDRIVABLE
+        and job.version == row.version
+        and row.created_at in (None, job.created_at)
+    )
+
+
+async def _redriven_since(manager: JobManager, cursor: str) -> list[str]:
+    """The jobs that were redriven after the lake's last run: it knows only of those before."""
+    found: list[str] = []
+    goes_on = True
+    while goes_on:
+        page = await manager.events(after=cursor, limit=_PAGE)
+        for event in page:
+            if event.kind is EventKind.ENQUEUED and event.detail_json is not None:
+                previous = msgspec.json.decode(event.detail_json).get("previous_id")
+                if previous is not None:
+                    found.append(previous)
+        cursor = page[-1].cursor if page else cursor
+        goes_on = len(page) == _PAGE
+    return found
