@@ -47,11 +47,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         check(self._options)
-        wanted = self._options.starting_cursor
-        if wanted == LATEST:
-            return self._offset(self._now(self._extract.log_end))
-        self._extract.place("" if wanted == EARLIEST else wanted)
-        return self._offset("" if wanted == EARLIEST else wanted)
+        starting = self._options.starting_cursor
+        if starting == EARLIEST:
+            starting = self._now(self._extract.log_start)
+        elif starting == LATEST:
+            starting = self._now(self._extract.log_end)
+        return self._offset(starting)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
         return ReadMaxRows(self._options.max_rows_per_batch)
@@ -65,7 +66,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         end = self._target if self._target is not None else self._now(self._extract.log_end)
         if self._extract.place(end) <= self._extract.place(after):
             return start
-        after = after or self._now(self._extract.log_start)
         match limit:
             case ReadMaxRows(max_rows=rows):
                 end = self._now(lambda: self._extract.further(after, rows, end))
@@ -79,12 +79,9 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: Offset, end: Offset) -> Sequence[Slice]:
         after, upto = self._cursor(start), self._cursor(end)
-        if not upto or after == upto:
-            return []
         pieces = Pieces(self._options.partitions, self._options.rows_per_partition)
-        begin = after or self._now(self._extract.log_start)
-        slices = self._now(lambda: self._extract.cut_log(begin, upto, pieces))
-        return [replace(piece, unbroken=bool(after)) for piece in slices]
+        slices = self._now(lambda: self._extract.cut_log(after, upto, pieces))
+        return [replace(piece, unbroken=True) for piece in slices]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Slice)
@@ -116,7 +113,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
         The last event that was read is there and is the same; or it was trimmed, but none behind it.
         """
-        if self._checked or not after:
+        if self._checked:
             return
         place = self._extract.place
         begin = self._now(self._extract.log_start)

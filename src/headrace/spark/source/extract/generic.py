@@ -117,8 +117,8 @@ class GenericExtract:
     ) -> Iterator[pa.RecordBatch]:
         wanted = self.predicates if timed else replace(self.predicates, since=None, until=None)
         tenant = wanted.tenant[0] if wanted.tenant is not None and len(wanted.tenant) == 1 else None
-        # Read from the beginning, a log that has been trimmed is read from where it begins now.
-        after = piece.after if piece.unbroken else _at_least(piece.after, store)
+        # "" would begin with whatever the log holds; "0" tells that something was trimmed.
+        after = piece.after or "0" if piece.unbroken else _at_least(piece.after, store)
         end = place(piece.upto or piece.log_end)
         while place(after) < end:
             page = store.events(after, min(_PAGE_EVENTS, end - place(after)), tenant)
