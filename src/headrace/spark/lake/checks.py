@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import functools
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from headrace.errors import HeadraceError
+from headrace.spark.lake.delta import Snapshot
 from headrace.spark.lake.table import SAMPLE_ROWS, Check, Table
 
 if TYPE_CHECKING:
@@ -43,36 +48,47 @@ class ChecksFailed(HeadraceError):
         )
 
 
-def checks_of(table: Table) -> Iterator[Check]:
-    """The table's own, and what holds of every table: keys are unique, and nothing needed is missing."""
-    key = ", ".join(f"`{name}`" for name in table.key)
-    brought = _BROUGHT.get(table.name, "true")
-    yield Check(
-        "its key is unique",
-        f"SELECT {key}, count(*) AS rows FROM {table.view} WHERE {brought} GROUP BY {key} "  # noqa: S608 - our own words
-        "HAVING count(*) > 1",
-    )
-    needed = [f"`{column.name}` IS NULL" for column in table.columns if not column.nullable]
-    if needed:
-        yield Check(
-            "nothing that must be there is missing",
-            f"SELECT * FROM {table.view} WHERE {brought} AND ({' OR '.join(needed)})",  # noqa: S608 - our own words
-        )
-    yield from table.checks
+_BROUGHT = {"bronze/events": "seq", "silver/jobs": "last_seq", "silver/attempts": "leased_seq"}
+"""The column that tells which rows of a large table a run has brought."""
 
 
-_BROUGHT = {
-    "bronze/events": "seq >= :seq",
-    "silver/jobs": "last_seq >= :seq",
-    "silver/attempts": "coalesce(ended_seq, leased_seq) >= :seq",
-}
-"""The rows of the large tables that a run may have written."""
+def keys_and_gaps(table: Table, held: Snapshot, seq: int) -> list[Offence]:
+    """What must hold of every table: its key is unique, and nothing that must be there is missing.
+
+    Of the large tables, what changed at or after `seq` is looked at. Without Spark: this is little work,
+    and Spark would take longer to plan it.
+    """
+    since = _BROUGHT.get(table.name)
+    where = None if since is None else pc.field(since) >= seq
+    files = [file for file in held.files if since is None or file.high.get(since, seq) >= seq]
+    found: list[Offence] = []
+    rows = held.read(list(table.key), where=where, files=files).group_by(list(table.key))
+    repeated = rows.aggregate([([], "count_all")])
+    repeated = repeated.filter(pc.greater(repeated["count_all"], 1))
+    if repeated.num_rows:
+        found.append(_offence(table, "its key is unique", repeated))
+    needed = [column.name for column in table.columns if not column.nullable]
+    for file in files:
+        part = held.read(needed, where=where, files=[file])
+        gaps = [name for name in needed if part[name].null_count]
+        if gaps:
+            nulls = functools.reduce(pc.or_, (pc.is_null(part[name]) for name in gaps))
+            missing = part.filter(nulls).select([*gaps, *(k for k in table.key if k in needed)])
+            found.append(_offence(table, f"{', '.join(gaps)} must be there", missing))
+    return found
 
 
-def run_checks(spark: SparkSession, tables: Sequence[Table], seq: int) -> tuple[int, list[Offence]]:
+def _offence(table: Table, check: str, rows: pa.Table) -> Offence:
+    sample = rows.slice(0, SAMPLE_ROWS).to_pylist()
+    return Offence(table.name, check, rows.num_rows, tuple(str(row) for row in sample))
+
+
+def run_checks(
+    spark: SparkSession, tables: Mapping[Table, Snapshot], seq: int
+) -> tuple[int, list[Offence]]:
     """How many checks there were, and those that failed. The tables' views must be there."""
-    every = [(table, check) for table in tables for check in checks_of(table)]
-    failed: list[Offence] = []
+    failed = [one for table, held in tables.items() for one in keys_and_gaps(table, held, seq)]
+    every = [(table, check) for table in tables for check in table.checks]
     for start in range(0, len(every), _AT_ONCE):
         some = every[start : start + _AT_ONCE]
         counts = " UNION ALL ".join(
@@ -83,7 +99,7 @@ def run_checks(spark: SparkSession, tables: Sequence[Table], seq: int) -> tuple[
             if row.offending:
                 table, check = some[row.place]
                 failed.append(offence(spark, table.name, check, row.offending, seq))
-    return len(every), failed
+    return 2 * len(tables) + len(every), failed
 
 
 def offence(spark: SparkSession, table: str, check: Check, rows: int, seq: int) -> Offence:

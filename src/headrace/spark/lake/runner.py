@@ -19,6 +19,7 @@ from headrace.spark.lake.delta import Folder, Snapshot
 from headrace.spark.lake.golden import Gold
 from headrace.spark.lake.home import Home, Identity
 from headrace.spark.lake.intake import Intake, Tell
+from headrace.spark.lake.quick import session_for
 from headrace.spark.lake.rebuild import rebuild
 from headrace.spark.lake.reconciliation import disagreements, missing_events
 from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE
@@ -149,9 +150,10 @@ class Work:
                 return
             since = None if everything or not ready else min(ready.values())
             self._tell("gold tables are computed", len(self._gold.tables))
+            spark = session_for(self._spark, jobs.rows)
             self._gold.refresh(
-                frame_of(self._spark, JOBS_TABLE, jobs),
-                frame_of(self._spark, ATTEMPTS_TABLE, attempts),
+                frame_of(spark, JOBS_TABLE, jobs),
+                frame_of(spark, ATTEMPTS_TABLE, attempts),
                 since,
                 batch,
             )
@@ -167,19 +169,22 @@ class Work:
             self._tell("checks are run", 0)
             with self._intake.calm:
                 snapshots = {table: self._folder(table).snapshot() for table in self._tables()}
+            spark = session_for(self._spark, snapshots[JOBS_TABLE].rows)
             for table, snapshot in snapshots.items():
-                frame_of(self._spark, table, snapshot).createOrReplaceTempView(table.view)
-            count, failed = run_checks(self._spark, list(snapshots), least)
-            failed += self._reconciled(snapshots[EVENTS_TABLE], everything, least)
+                frame_of(spark, table, snapshot).createOrReplaceTempView(table.view)
+            count, failed = run_checks(spark, snapshots, least)
+            failed += self._reconciled(spark, snapshots[EVENTS_TABLE], least, everything=everything)
             if failed:
                 raise ChecksFailed(failed, str(self.home.lake))
             self._intake.least_seq = None
             return count + 2
 
-    def _reconciled(self, bronze: Snapshot, everything: bool, least: int) -> list[Offence]:  # noqa: FBT001 - internal
+    def _reconciled(
+        self, spark: SparkSession, bronze: Snapshot, least: int, *, everything: bool
+    ) -> list[Offence]:
         begin, self._begin = "" if everything else self._begin, self.home.state().cursor
         return missing_events(self._url, begin, self._begin, bronze) + disagreements(
-            self._spark, self._url, self._store, least
+            spark, self._url, self._store, least
         )
 
     def finish(self) -> None:
