@@ -19,7 +19,8 @@ from headrace.cli.table import Column
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from headrace.spark.redrive import Group, Redriven
+    from headrace.spark.choosing import Group
+    from headrace.spark.redrive import Redriven
 
 SHOWN_GROUPS = 20
 COLUMNS = (
