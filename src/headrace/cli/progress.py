@@ -49,6 +49,12 @@ class Bar:
         if time.monotonic() >= self._starts_at:
             self.start()
 
+    def say(self, doing: str) -> None:
+        """What goes on now, where no number of jobs tells it."""
+        self._progress.update(self._task, description=doing, total=None)
+        if time.monotonic() >= self._starts_at:
+            self.start()
+
     def start(self) -> None:
         if not self._started and not self._progress.disable:
             self._started = True

@@ -17,6 +17,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.errors import StreamingQueryException
+
 from headrace.spark.lake import upkeep
 from headrace.spark.lake.bronze import BATCH, Bronze
 from headrace.spark.lake.home import Home
@@ -106,9 +108,10 @@ def follow(
                     yield work.summary(checks)
                 if ended:
                     break
-        except BaseException:
+        except StreamingQueryException as error:
+            work.raise_failure(error)
+        finally:
             query.stop()
-            raise
         work.raise_failure(query.exception())
 
 

@@ -1,0 +1,301 @@
+"""`headrace pipeline run`, `status` and `compact`: a store's event log as tables, kept up to date."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from headrace.cli import duration
+from headrace.cli.exits import Exit
+from headrace.cli.output import Output
+from headrace.cli.progress import Bar, progress
+from headrace.cli.session import current_settings
+from headrace.cli.settings import command
+from headrace.cli.table import Column
+from headrace.cli.values import SECONDS
+from headrace.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from headrace.spark.lake.upkeep import Size
+    from headrace.spark.pipeline import Summary
+
+COLUMNS = (
+    Column(name="table"),
+    Column(name="rows", right=True),
+    Column(name="files", right=True, rank=1),
+    Column(name="bytes", right=True, rank=2),
+    Column(name="version", right=True, rank=3),
+)
+
+_lake = click.option(
+    "--lake",
+    required=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="PATH",
+    help="The lake's folder.",
+)
+
+
+class TableRecord(msgspec.Struct, frozen=True, kw_only=True):
+    table: str
+    version: int
+    rows: int
+    files: int
+    size_bytes: int
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run did. `since`: gold was computed anew from there on; null if nothing had changed."""
+
+    lake: str
+    events: int
+    since: datetime | None
+    checks: int
+    cursor: str
+    seconds: dict[str, float]
+    tables: tuple[TableRecord, ...]
+
+
+class StatusRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a lake stands. `store_tail`: the end of the store's log; null if no store was named."""
+
+    lake: str
+    lake_id: str
+    cursor: str
+    store_tail: str | None
+    pending: int
+    ran_at: datetime | None
+    runs: int
+    tables: tuple[TableRecord, ...]
+
+
+class CompactRecord(msgspec.Struct, frozen=True, kw_only=True):
+    tables: int
+    files_before: int
+    files_after: int
+    removed: int
+
+
+@command(
+    "run",
+    examples=(
+        "headrace pipeline run --lake lake",
+        "headrace pipeline run --url postgresql://db/jobs --lake /data/lake --follow",
+        "headrace pipeline run --lake lake --full",
+    ),
+)
+@_lake
+@click.option("--follow", is_flag=True, help="Go on until it is interrupted.")
+@click.option(
+    "--every",
+    type=SECONDS,
+    default="10s",
+    show_default=True,
+    metavar="DURATION",
+    help="With --follow: how often to read the log.",
+)
+@click.option("--full", is_flag=True, help="Read the whole log again and compute all tables anew.")
+@click.option("--full-check", is_flag=True, help="Check all rows, not only what this run brought.")
+@click.option(
+    "--batch-events",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Take in so many events at once.  [default: 400000]",
+)
+@click.option(
+    "--master", metavar="URL", help="Where Spark runs.  [default: SPARK_MASTER, or this machine]"
+)
+def run(
+    *,
+    lake: Path,
+    follow: bool,
+    every: float,
+    full: bool,
+    full_check: bool,
+    batch_events: int | None,
+    master: str | None,
+) -> Exit:
+    """Bring the lake up to what the store's event log holds: bronze, silver and gold tables, and check them.
+
+    Every event is taken in once, whatever interrupts a run. A check that fails ends it with exit code 1.
+    """
+    if follow and (full or full_check):
+        raise click.UsageError("--full and --full-check are for a single run, without --follow")
+    pipeline = _pipeline()
+    settings = current_settings()
+    out = Output(as_json=settings.json)
+    given = {} if batch_events is None else {"batch_events": batch_events}
+    with progress("starting Spark") as bar:
+        spark = _spark(master)
+        tell = _teller(bar)
+        if not follow:
+            done = pipeline.run(
+                settings.url,
+                lake,
+                spark=spark,
+                full=full,
+                full_check=full_check,
+                tell=tell,
+                **given,
+            )
+            bar.stop()
+            _print_run(out, done)
+            return Exit.OK
+        with _until_told():
+            for done in pipeline.follow(
+                settings.url, lake, spark=spark, every_seconds=every, tell=tell, **given
+            ):
+                _print_line(out, done)
+    return Exit.OK
+
+
+@command("status", examples=("headrace pipeline status --lake lake",))
+@_lake
+def status(*, lake: Path) -> Exit:
+    """Show how far the lake has come, and how large its tables are. Starts no Spark.
+
+    With --url, or HEADRACE_URL, also how far the store's log has gone on.
+    """
+    settings = current_settings()
+    found = _pipeline().status(lake, settings.url if settings.url_given else None)
+    out = Output(as_json=settings.json)
+    if out.as_json:
+        fields = {name: getattr(found, name) for name in StatusRecord.__struct_fields__}
+        out.document(StatusRecord(**(fields | {"tables": _tables(found.tables)})))
+        return Exit.OK
+    behind = None
+    if found.store_tail is not None:
+        behind = (
+            "no" if found.store_tail == found.cursor else f"yes, the log ends at {found.store_tail}"
+        )
+    out.fields(
+        [
+            ("lake", found.lake),
+            ("last run", None if found.ran_at is None else duration.stamp(found.ran_at)),
+            ("runs", str(found.runs)),
+            ("cursor", found.cursor or "at the beginning"),
+            ("behind", behind),
+            ("left to do", f"{found.pending} batches" if found.pending else None),
+        ]
+    )
+    out.text("")
+    _print_tables(out, found.tables)
+    return Exit.OK
+
+
+@command("compact", examples=("headrace pipeline compact --lake lake --keep 7d",))
+@_lake
+@click.option(
+    "--keep",
+    type=SECONDS,
+    default="1d",
+    show_default=True,
+    metavar="DURATION",
+    help="Old versions of the tables stay readable for so long.",
+)
+def compact(*, lake: Path, keep: float) -> Exit:
+    """Join the lake's small files, and delete those that no version still kept needs."""
+    settings = current_settings()
+    with progress("compacting"):
+        done = _pipeline().compact(lake, keep_hours=keep / 3600)
+    out = Output(as_json=settings.json)
+    if out.as_json:
+        out.document(CompactRecord(**done._asdict()))
+    else:
+        out.text(
+            f"{done.files_before:,} files became {done.files_after:,}; {done.removed:,} old ones were deleted"
+        )
+    return Exit.OK
+
+
+# --- what they share -----------------------------------------------------------------------------
+
+
+def _pipeline() -> ModuleType:
+    try:
+        from headrace.spark import pipeline
+    except ModuleNotFoundError as error:
+        raise InvalidInput(
+            f"this needs {error.name}, which is not installed: pip install 'headrace[spark]'"
+        ) from error
+    return pipeline
+
+
+def _spark(master: str | None) -> object:
+    from headrace.spark import session
+
+    return session(master=master, app_name="headrace pipeline")
+
+
+def _teller(bar: Bar) -> object:
+    def tell(doing: str, count: int) -> None:
+        bar.say(f"{doing}: {count:,}" if count else doing)
+
+    return tell
+
+
+@contextlib.contextmanager
+def _until_told() -> Iterator[None]:
+    """Ctrl-C and SIGTERM end the block, and that is how it should end."""
+
+    def stop(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with contextlib.suppress(KeyboardInterrupt):
+            yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_run(out: Output, done: Summary) -> None:
+    if out.as_json:
+        out.document(_run_record(done))
+        return
+    _print_tables(out, done.tables)
+    out.text("")
+    _print_line(out, done)
+
+
+def _print_line(out: Output, done: Summary) -> None:
+    if out.as_json:
+        out.line(_run_record(done))
+        return
+    took = ", ".join(f"{step} {duration.brief(spent)}" for step, spent in done.seconds.items())
+    gold = "nothing had changed" if done.since is None else _gold(done.since)
+    checks = f"{done.checks} checks passed" if done.checks else "nothing to check"
+    out.text(f"{done.events:,} events taken in; {gold}; {checks} ({took})")
+
+
+def _gold(since: datetime) -> str:
+    whole = since.year == 1970  # noqa: PLR2004 - the pipeline's word for all of it
+    return f"gold computed {'whole' if whole else f'from {since:%Y-%m-%d %H:00} UTC on'}"
+
+
+def _print_tables(out: Output, tables: Sequence[Size]) -> None:
+    out.table(
+        COLUMNS,
+        [
+            (one.table, f"{one.rows:,}", f"{one.files:,}", f"{one.size_bytes:,}", f"{one.version}")
+            for one in tables
+        ],
+    )
+
+
+def _tables(tables: Sequence[Size]) -> tuple[TableRecord, ...]:
+    return tuple(TableRecord(**one._asdict()) for one in tables)
+
+
+def _run_record(done: Summary) -> RunRecord:
+    fields = {name: getattr(done, name) for name in RunRecord.__struct_fields__}
+    return RunRecord(**(fields | {"tables": _tables(done.tables)}))
