@@ -217,7 +217,7 @@ def silver(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table]:
 
 def _job(life: Life) -> dict[str, Any]:
     first, last = life.events[0], life.events[-1]
-    blame = next((one for one in reversed(life.events) if one.get("message")), {})
+    blame: dict[str, Any] = next((one for one in reversed(life.events) if one.get("message")), {})
     leases = [one for one in life.events if one["kind"] == "leased"]
     return {
         **life.who,

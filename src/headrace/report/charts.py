@@ -1,0 +1,334 @@
+"""The charts, as Vega-Lite: each from one Arrow table whose columns its docstring names.
+
+No chart sets colours for text, lines or background: the page does, and so the same drawing serves light and
+dark. Where amounts are shown as shades, it is opacity that varies, for the same reason.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import altair as alt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Chart = alt.Chart | alt.LayerChart
+
+WIDE = 640
+NARROW = 340
+HEIGHT = 200
+ROW_HEIGHT = 22
+"""Of a bar or a row of cells."""
+_MARGIN_OF_LABELS = 130
+_LABEL_CHARS = 44
+
+BLUE, GREEN, RED, GREY, AMBER, VIOLET, TEAL = (
+    "#4c8dd6",
+    "#3f9e64",
+    "#d9534f",
+    "#8a8f98",
+    "#d69a2d",
+    "#9a6dd0",
+    "#2fa3a0",
+)
+"""Readable on white and on near-black alike."""
+PALETTE = (BLUE, AMBER, TEAL, VIOLET, GREEN, RED)
+STATES = {"failed": RED, "dead": VIOLET, "cancelled": GREY, "abandoned": AMBER}
+TRAFFIC = {"submitted": BLUE, "completed": GREEN, "failed or dead": RED, "cancelled": GREY}
+
+_DURATION = (
+    "datum.value >= 3600 ? format(datum.value / 3600, '.3~g') + ' h' : "
+    "datum.value >= 60 ? format(datum.value / 60, '.3~g') + ' m' : "
+    "datum.value >= 1 ? format(datum.value, '.3~g') + ' s' : "
+    "format(datum.value * 1000, '.3~g') + ' ms'"
+)
+"""An axis in seconds, in the unit that fits."""
+_LEGEND: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 560}
+
+
+def traffic(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `series` (submitted, completed, failed or dead, cancelled), `jobs`."""
+    used = [name for name in TRAFFIC if name == "submitted" or _total(data, name)]
+    drawn: Chart = (
+        alt.Chart(data.filter(pc.field("series").isin(used)))
+        .mark_line(interpolate="monotone", strokeWidth=1.8)
+        .encode(
+            x=_time(data, width),
+            y=alt.Y("jobs:Q", title="jobs", axis=alt.Axis(tickMinStep=1)),
+            color=_colours("series", used, [TRAFFIC[name] for name in used]),
+        )
+        .properties(width=width, height=HEIGHT)
+    )
+    return drawn
+
+
+def backlog(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `queue`, `ready`."""
+    queues = _distinct(data, "queue")
+    drawn: Chart = (
+        alt.Chart(data)
+        .mark_area(interpolate="step-after", opacity=0.85)
+        .encode(
+            x=_time(data, width),
+            y=alt.Y("ready:Q", stack="zero", title="jobs due", axis=alt.Axis(tickMinStep=1)),
+            color=_colours("queue", queues),
+        )
+        .properties(width=width, height=HEIGHT)
+    )
+    return drawn
+
+
+def latency(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `queue`, `wait_seconds`; a logarithmic axis: waits differ by powers of ten."""
+    shown = data.filter(pc.field("wait_seconds").is_valid())
+    floor = 0.001
+    raised = pc.max_element_wise(shown["wait_seconds"], pa.scalar(floor))
+    shown = shown.set_column(shown.schema.get_field_index("wait_seconds"), "wait_seconds", raised)
+    drawn: Chart = (
+        alt.Chart(shown)
+        .mark_line(point=alt.OverlayMarkDef(size=18), strokeWidth=1.8)
+        .encode(
+            x=_time(data, width),
+            y=alt.Y(
+                "wait_seconds:Q",
+                scale=alt.Scale(type="log", nice=True),
+                title="p95 wait",
+                axis=alt.Axis(labelExpr=_DURATION, tickCount=5),
+            ),
+            color=_colours("queue", _distinct(shown, "queue")),
+        )
+        .properties(width=width, height=HEIGHT)
+    )
+    return drawn
+
+
+def objectives(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `type`, `burn`."""
+    return _cells(
+        data,
+        width,
+        row="type",
+        amount="burn",
+        colour=RED,
+        scale=alt.Scale(type="symlog", domain=[0, 100], range=[0.04, 1], clamp=True),
+        legend="burn rate",
+        values=[0, 1, 10, 100],
+    )
+
+
+def outcomes(data: pa.Table, width: int = WIDE) -> Chart:
+    """`type`, `state` (failed, dead, cancelled, abandoned), `jobs`."""
+    states = [state for state in STATES if state in _distinct(data, "state")]
+    return _bars(
+        data,
+        width,
+        row="type",
+        amount="jobs",
+        title="jobs",
+        colour=_colours("state", states, [STATES[state] for state in states]),
+        axis=alt.Axis(tickMinStep=1, format="~s"),
+    )
+
+
+def errors(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `group`, `errors`."""
+    totals = data.group_by("group").aggregate([("errors", "sum")]).to_pylist()
+    names = [row["group"] for row in sorted(totals, key=lambda row: -row["errors_sum"])]
+    others = "all others"
+    groups = [name for name in names if name != others] + [others] * (others in names)
+    colours = [GREY if name == others else PALETTE[i] for i, name in enumerate(groups)]
+    limit = _LABEL_CHARS if width < WIDE else 2 * _LABEL_CHARS
+    short = {name: _cut(name, limit) for name in groups}
+    named = pa.array([short[name] for name in data["group"].to_pylist()], pa.string())
+    data = data.set_column(data.schema.get_field_index("group"), "group", named)
+    drawn: Chart = (
+        alt.Chart(data)
+        .mark_bar(binSpacing=1)
+        .encode(
+            x=_time(data, width, bars=True),
+            y=alt.Y("errors:Q", stack="zero", title="errors", axis=alt.Axis(tickMinStep=1)),
+            color=_colours("group", [short[name] for name in groups], colours, columns=1),
+            order=alt.Order("group:N"),
+        )
+        .properties(width=width, height=HEIGHT)
+    )
+    return drawn
+
+
+def retries(data: pa.Table, width: int = WIDE) -> Chart:
+    """`type`, `wasted_seconds`."""
+    return _bars(
+        data,
+        width,
+        row="type",
+        amount="wasted_seconds",
+        title="run time that brought nothing",
+        colour=alt.value(AMBER),
+        axis=alt.Axis(labelExpr=_DURATION, tickCount=5),
+    )
+
+
+def workers(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `worker`, `at_once`."""
+    return _cells(
+        data,
+        width,
+        row="worker",
+        amount="at_once",
+        colour=BLUE,
+        scale=alt.Scale(domainMin=0, range=[0.04, 1]),
+        legend="jobs at once",
+    )
+
+
+def tenants(data: pa.Table, width: int = WIDE) -> Chart:
+    """`at`, `tenant`, `run_seconds`."""
+    totals = data.group_by("tenant").aggregate([("run_seconds", "sum")]).to_pylist()
+    names = [row["tenant"] for row in sorted(totals, key=lambda row: -row["run_seconds_sum"])]
+    drawn: Chart = (
+        alt.Chart(data)
+        .mark_bar(binSpacing=1)
+        .encode(
+            x=_time(data, width, bars=True),
+            y=alt.Y(
+                "run_seconds:Q",
+                stack="normalize",
+                title="share of run time",
+                axis=alt.Axis(format="%", tickCount=5),
+            ),
+            color=_colours("tenant", names),
+        )
+        .properties(width=width, height=HEIGHT)
+    )
+    return drawn
+
+
+def paths(data: pa.Table, width: int = WIDE) -> Chart:
+    """`type`, `part` (running, waiting for a worker), `seconds`."""
+    return _bars(
+        data,
+        width,
+        row="type",
+        amount="seconds",
+        title="time on critical paths",
+        colour=_colours("part", ["running", "waiting for a worker"], [BLUE, AMBER]),
+        axis=alt.Axis(labelExpr=_DURATION, tickCount=5),
+    )
+
+
+DRAWN: Mapping[str, Callable[[pa.Table, int], Chart]] = {
+    "traffic": traffic,
+    "backlog": backlog,
+    "latency": latency,
+    "objectives": objectives,
+    "outcomes": outcomes,
+    "errors": errors,
+    "retries": retries,
+    "workers": workers,
+    "tenants": tenants,
+    "paths": paths,
+}
+"""The chart of each section, by its key."""
+
+
+# --- what the charts have in common --------------------------------------------------------------
+
+
+def _bars(
+    data: pa.Table, width: int, *, row: str, amount: str, title: str, colour: Any, axis: alt.Axis
+) -> Chart:
+    """One horizontal bar per row, the longest on top."""
+    drawn: Chart = (
+        alt.Chart(data)
+        .mark_bar(height={"band": 0.7})
+        .encode(
+            x=alt.X(f"{amount}:Q", stack="zero", title=title, axis=axis),
+            y=alt.Y(f"{row}:N", sort="-x", title=None, axis=alt.Axis(labelLimit=_MARGIN_OF_LABELS)),
+            color=colour,
+        )
+        .properties(width=width - _MARGIN_OF_LABELS, height=_height(data, row))
+    )
+    return drawn
+
+
+def _cells(
+    data: pa.Table,
+    width: int,
+    *,
+    row: str,
+    amount: str,
+    colour: str,
+    scale: alt.Scale,
+    legend: str,
+    values: Sequence[float] | alt.UndefinedType = alt.Undefined,
+) -> Chart:
+    """One cell per row and step of time, the fuller the more."""
+    shown = alt.Legend(title=legend, orient="top", symbolType="square", values=values)
+    inner = width - _MARGIN_OF_LABELS
+    drawn: Chart = (
+        alt.Chart(_with_end(data))
+        .mark_rect(color=colour, stroke=None)
+        .encode(
+            x=_time(data, inner),
+            x2="end:T",
+            y=alt.Y(f"{row}:N", title=None, axis=alt.Axis(labelLimit=_MARGIN_OF_LABELS)),
+            opacity=alt.Opacity(f"{amount}:Q", scale=scale, legend=shown),
+        )
+        .properties(width=inner, height=_height(data, row))
+    )
+    return drawn
+
+
+def _height(data: pa.Table, row: str) -> int:
+    return ROW_HEIGHT * max(len(_distinct(data, row)), 1)
+
+
+def _time(data: pa.Table, width: int, *, bars: bool = False) -> alt.X:
+    """The axis of time: UTC; hours within a day or two, else dates."""
+    times = sorted(set(data["at"].to_pylist()))
+    days = (times[-1] - times[0]) / timedelta(days=1) if times else 0.0
+    shown = "%H:%M" if days <= 1 else "%b %d" if days > 4 else "%b %d %H:%M"  # noqa: PLR2004 - days
+    each = 70 if shown == "%H:%M" else 100
+    axis = alt.Axis(format=shown, tickCount=max(width // each, 2), labelOverlap=True, title=None)
+    if bars:
+        return alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis, bandPosition=0)
+    return alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis)
+
+
+def _with_end(data: pa.Table) -> pa.Table:
+    """The table with `end`: where the cell of a step ends."""
+    times: list[datetime] = sorted(set(data["at"].to_pylist()))
+    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
+    step = min(gaps, default=timedelta(hours=1))
+    ends = pa.array([at + step for at in data["at"].to_pylist()], data["at"].type)
+    return data.append_column("end", ends)
+
+
+def _colours(
+    field: str, names: Sequence[str], colours: Sequence[str] = PALETTE, columns: int = 0
+) -> alt.Color:
+    legend = alt.Legend(**_LEGEND, columns=columns) if len(names) > 1 else None
+    shown = [colours[index % len(colours)] for index in range(len(names))]
+    return alt.Color(
+        f"{field}:N",
+        sort=list(names),
+        scale=alt.Scale(domain=list(names), range=shown),
+        legend=legend,
+    )
+
+
+def _distinct(data: pa.Table, column: str) -> list[str]:
+    found: list[str] = pc.unique(data[column]).to_pylist()
+    return sorted(found)
+
+
+def _total(data: pa.Table, series: str) -> int:
+    total: int | None = pc.sum(data.filter(pc.field("series") == series)["jobs"]).as_py()
+    return total or 0
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + "…"

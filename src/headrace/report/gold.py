@@ -1,0 +1,157 @@
+"""The gold tables of a lake, read without Spark: the part that a report is about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from headrace.errors import InvalidInput
+
+TABLES = (
+    "throughput",
+    "latency",
+    "outcomes",
+    "errors",
+    "retries",
+    "workers",
+    "tenants",
+    "slo",
+    "backlog",
+    "paths",
+)
+DEFAULT_SPAN = timedelta(days=1)
+
+
+class NoGold(InvalidInput):
+    """There is nothing to report at that path."""
+
+    code = "NO_GOLD"
+
+
+@dataclass(frozen=True)
+class Gold:
+    """Arrow tables by name, cut to `since` <= hour and row time < `until`, and to some queues.
+
+    `workers` and `tenants` know no queues and are never cut to them.
+    """
+
+    tables: dict[str, pa.Table]
+    since: datetime
+    until: datetime
+    queues: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self.tables[name]
+
+    @property
+    def span(self) -> timedelta:
+        return self.until - self.since
+
+    def when(self, moment: datetime) -> str:
+        """For sentences: the time of day, and the date where there is more than one."""
+        last = self.until - timedelta(microseconds=1)
+        shown = "%H:%M" if self.since.date() == last.date() else "%b %d %H:%M"
+        return f"{moment.astimezone(UTC):{shown}}"
+
+    @property
+    def of_queues(self) -> str:
+        """For sentences on what knows no queues."""
+        return " (of all queues)" if self.queues else ""
+
+
+def read(
+    lake: str | Path,
+    *,
+    since: datetime | timedelta | None = None,
+    queues: Sequence[str] = (),
+) -> Gold:
+    """The gold tables from that hour on, or of so long before the last event; by default, of a day.
+
+    Raises NoGold.
+    """
+    folder = Path(lake) / "gold"
+    opened = {name: _open(folder / name) for name in TABLES}
+    if opened["throughput"] is None:
+        raise NoGold(
+            f"{lake} has no gold tables; nothing was written. "
+            "Make them with: headrace pipeline run --url URL --lake " + str(lake)
+        )
+    until = _end(opened["throughput"])
+    begin = _begin(until, since)
+    return Gold(
+        {name: _cut(table, begin, until, queues) for name, table in opened.items()},
+        begin,
+        until,
+        tuple(queues),
+    )
+
+
+def _open(path: Path) -> DeltaTable | None:
+    try:
+        return DeltaTable(path)
+    except TableNotFoundError:
+        return None
+
+
+def _end(throughput: DeltaTable) -> datetime:
+    """The minute after the last one in which something happened."""
+    days = [one["day"] for one in throughput.partitions()]
+    if not days:
+        return datetime.fromtimestamp(0, UTC)
+    last = max(map(str, days))
+    minutes = throughput.to_pyarrow_dataset().to_table(
+        ["minute"], filter=pc.field("day") == pa.scalar(last).cast(pa.date32())
+    )
+    latest: datetime = pc.max(minutes["minute"]).as_py()
+    return latest + timedelta(minutes=1)
+
+
+def _begin(until: datetime, since: datetime | timedelta | None) -> datetime:
+    if isinstance(since, datetime):
+        begin = since.astimezone(UTC)
+        if begin >= until:
+            raise NoGold(
+                f"the lake's last event is of {until:%Y-%m-%d %H:%M} UTC, before the time asked for; "
+                "nothing was written. Run the pipeline, or ask for an earlier time"
+            )
+    else:
+        begin = until - (since or DEFAULT_SPAN)
+        if begin.minute or begin.second:
+            begin += timedelta(hours=1)  # whole hours, and no more of them than asked for
+    return begin.replace(minute=0, second=0, microsecond=0)
+
+
+def _cut(
+    table: DeltaTable | None, begin: datetime, until: datetime, queues: Sequence[str]
+) -> pa.Table:
+    if table is None:
+        return pa.table({})
+    dataset = table.to_pyarrow_dataset()
+    wanted = (pc.field("day") >= pa.scalar(begin.date())) & (pc.field("hour") >= _scalar(begin))
+    wanted &= pc.field("hour") < _scalar(until)
+    if queues and "queue" in dataset.schema.names:
+        wanted &= pc.field("queue").isin(list(queues))
+    return _times_in_us(dataset.to_table(filter=wanted))
+
+
+def _scalar(moment: datetime) -> Any:
+    return pa.scalar(moment, pa.timestamp("us", tz="UTC"))
+
+
+def _times_in_us(table: pa.Table) -> pa.Table:
+    """Microseconds everywhere, whatever the files have."""
+    fields = [
+        field.with_type(pa.timestamp("us", tz="UTC"))
+        if pa.types.is_timestamp(field.type)
+        else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(fields))

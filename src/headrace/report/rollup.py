@@ -1,0 +1,106 @@
+"""Gold rows put together: over longer steps of time, over types and queues, over hours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+STEPS = tuple(
+    timedelta(minutes=minutes) for minutes in (1, 2, 5, 10, 15, 30, 60, 180, 360, 720, 1440, 10_080)
+)
+POINTS_MAX = 100
+"""More of them than this no chart can show, nor a line of text."""
+
+HOUR = timedelta(hours=1)
+TIME = pa.timestamp("us", tz="UTC")
+
+BUCKET_SECONDS = tuple(factor * 10.0**power for power in range(-3, 4) for factor in (1, 2, 5))
+"""The upper bounds of the buckets in gold/latency; the last bucket has none."""
+
+
+def step_for(
+    span: timedelta, *, least: timedelta = STEPS[0], points: int = POINTS_MAX
+) -> timedelta:
+    """The shortest step that shows a span in so many points."""
+    fitting = (one for one in STEPS if one >= least and span / one <= points)
+    return next(fitting, STEPS[-1])
+
+
+def per(step: timedelta) -> str:
+    """`minute`, `15 minutes`, `hour`, `6 hours`, `day`."""
+    minutes = step // timedelta(minutes=1)
+    for name, size in (("week", 10_080), ("day", 1440), ("hour", 60), ("minute", 1)):
+        if minutes % size == 0:
+            return name if minutes == size else f"{minutes // size} {name}s"
+    raise AssertionError(step)
+
+
+def stepped(table: pa.Table, column: str, step: timedelta) -> pa.Table:
+    """The table with `at`: the step that a time lies in."""
+    size = step // timedelta(microseconds=1)
+    us = pc.cast(table[column], pa.int64())
+    at = pc.cast(pc.multiply(pc.divide(us, size), size), TIME)
+    return table.append_column("at", at)
+
+
+def summed(table: pa.Table, by: Sequence[str], columns: Sequence[str]) -> pa.Table:
+    """Sums by those columns, in their order."""
+    if not by:
+        return pa.table({name: [pc.sum(table[name]).as_py() or 0] for name in columns})
+    grouped = table.group_by(list(by)).aggregate([(name, "sum") for name in columns])
+    named = grouped.rename_columns(
+        [name.removesuffix("_sum") if name not in by else name for name in grouped.column_names]
+    )
+    return named.select([*by, *columns]).sort_by([(name, "ascending") for name in by])
+
+
+def totals(table: pa.Table, columns: Sequence[str]) -> dict[str, Any]:
+    """Each column's sum; 0 of no rows."""
+    if not table.num_rows:
+        return dict.fromkeys(columns, 0)
+    return {name: pc.sum(table[name]).as_py() or 0 for name in columns}
+
+
+def longest(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[dict[str, Any]]:
+    """Rows by those columns, the largest first."""
+    return sorted(
+        (dict(row) for row in rows),
+        key=lambda row: tuple(row[name] for name in columns),
+        reverse=True,
+    )
+
+
+def steps_of(since: datetime, until: datetime, step: timedelta) -> list[datetime]:
+    """The beginning of each step of a span, the first one on a whole step."""
+    begin = since - (since - datetime.min.replace(tzinfo=since.tzinfo)) % step
+    count = -(-(until - begin) // step)
+    return [begin + index * step for index in range(max(count, 1))]
+
+
+def added(lists: Iterable[Sequence[int]]) -> list[int]:
+    """Buckets added up, one by one."""
+    return [sum(column) for column in zip(*lists, strict=True)]
+
+
+def percentile(buckets: Sequence[int], fraction: float, longest: float | None) -> float | None:
+    """About where that part of all lies, in seconds: within its bucket, spread evenly. None of none.
+
+    Never above the longest, if that is known.
+    """
+    wanted = fraction * sum(buckets)
+    if not wanted:
+        return None
+    edges = [0.0, *BUCKET_SECONDS]
+    below = 0
+    for index, count in enumerate(buckets):
+        if below + count >= wanted:
+            low = edges[index]
+            high = edges[index + 1] if index + 1 < len(edges) else max(longest or 0.0, low)
+            about = low + (high - low) * (wanted - below) / count
+            return about if longest is None else min(about, longest)
+        below += count
+    return longest

@@ -1,0 +1,109 @@
+"""How much came in, and how much came out."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from headrace.report import rollup, wording
+from headrace.report.gold import Gold
+from headrace.report.section import Column, Section, Trend
+from headrace.report.wording import Unit
+
+_COUNTS = ("submitted", "started", "completed", "failed", "dead", "cancelled", "abandoned")
+SERIES = ("submitted", "completed", "failed or dead", "cancelled")
+"""The lines of the chart."""
+
+
+def section(gold: Gold) -> Section:
+    table = gold["throughput"]
+    title = "Traffic"
+    if not table.num_rows:
+        return Section("traffic", title, "Nothing happened in this time.")
+    total = rollup.totals(table, _COUNTS)
+    step = rollup.step_for(gold.span)
+    data = _series(gold, step)
+    minutes = max(gold.span / timedelta(minutes=1), 1)
+    ended = total["completed"] + total["failed"] + total["dead"] + total["cancelled"]
+    peak = max(_line(data, "submitted"), key=lambda one: one[1])
+    says = (
+        f"{wording.counted(total['submitted'], 'job')} came in, {total['submitted'] / minutes:.1f} a minute, "
+        f"and {ended:,} came to an end. Most came in at {gold.when(peak[0])}: {peak[1]:,} in "
+        f"{_in(step)}."
+    )
+    worst = max(_line(data, "failed or dead"), key=lambda one: one[1])
+    if worst[1]:
+        says += f" Failed and dead jobs peaked at {gold.when(worst[0])} with {worst[1]:,}."
+    rows = rollup.summed(table, ["queue"], _COUNTS).to_pylist()
+    return Section(
+        "traffic",
+        title,
+        says,
+        columns=(
+            Column("queue", Unit.TEXT),
+            Column("submitted"),
+            Column("attempts", rank=2),
+            Column("completed"),
+            Column("failed"),
+            Column("dead"),
+            Column("cancelled", rank=1),
+        ),
+        rows=[
+            (
+                row["queue"],
+                row["submitted"],
+                row["started"],
+                row["completed"],
+                row["failed"],
+                row["dead"],
+                row["cancelled"] + row["abandoned"],
+            )
+            for row in rollup.longest(rows, "submitted")
+        ],
+        data=data,
+        drawn=f"Jobs per {rollup.per(step)}: submitted, completed, failed or dead, cancelled.",
+        trends=[
+            Trend(name, [value for _, value in _line(data, name)])
+            for name in ("submitted", "completed", "failed or dead")
+        ],
+    )
+
+
+def _in(step: timedelta) -> str:
+    named = rollup.per(step)
+    return named if named[0].isdigit() else f"{'an' if named == 'hour' else 'a'} {named}"
+
+
+def _series(gold: Gold, step: timedelta) -> pa.Table:
+    """`at`, `series`, `jobs`: every step, also those in which nothing happened."""
+    table = rollup.summed(rollup.stepped(gold["throughput"], "minute", step), ["at"], _COUNTS)
+    counted = {row["at"]: row for row in table.to_pylist()}
+    steps = rollup.steps_of(gold.since, gold.until, step)
+    none = dict.fromkeys(_COUNTS, 0)
+    values = {
+        "submitted": ("submitted",),
+        "completed": ("completed",),
+        "failed or dead": ("failed", "dead"),
+        "cancelled": ("cancelled", "abandoned"),
+    }
+    return pa.table(
+        {
+            "at": pa.array([at for _ in SERIES for at in steps], rollup.TIME),
+            "series": [name for name in SERIES for _ in steps],
+            "jobs": pa.array(
+                [
+                    sum(counted.get(at, none)[column] for column in values[name])
+                    for name in SERIES
+                    for at in steps
+                ],
+                pa.int64(),
+            ),
+        }
+    )
+
+
+def _line(data: pa.Table, name: str) -> list[tuple[datetime, int]]:
+    line = data.filter(pc.field("series") == name)
+    return list(zip(line["at"].to_pylist(), line["jobs"].to_pylist(), strict=True))
