@@ -77,15 +77,15 @@ class PostgresExtract:
             time.sleep(min(max(left, 0), _PAUSE_SECONDS))
 
     def _tail(self, *, only_readable: bool) -> Sequence[Sequence[Any]]:
-        with self._connection() as connection:
+        with self.connection() as connection:
             return answer(connection, f"SELECT * FROM {self._name('log_tail')}({only_readable})")
 
     def log_start(self) -> str:
-        with self._connection() as connection:
+        with self.connection() as connection:
             return self._begin(connection)
 
     def further(self, after: str, rows: int, upto: str) -> str:
-        with self._connection() as connection:
+        with self.connection() as connection:
             found = answer(
                 connection,
                 f"SELECT * FROM {self._name('log_further')}"
@@ -94,7 +94,7 @@ class PostgresExtract:
             return _cursor(found) or upto
 
     def mark(self, cursor: str) -> str | None:
-        with self._connection() as connection:
+        with self.connection() as connection:
             found = answer(
                 connection,
                 f"SELECT job_id, version, at::text FROM {self._name('event_log')} "
@@ -107,7 +107,7 @@ class PostgresExtract:
         if end <= start:
             return []
         parts = "NULL" if pieces.parts is None else f"{pieces.parts:d}"
-        with self._connection() as connection:
+        with self.connection() as connection:
             found = answer(
                 connection,
                 f"SELECT * FROM {self._name('log_cuts')}"
@@ -121,7 +121,7 @@ class PostgresExtract:
         if table == "events":
             return self.cut_log(self.log_start(), self.log_end(settled=True), pieces)
         log_end = self.log_end(settled=True)
-        with self._connection() as connection:
+        with self.connection() as connection:
             for way in _BY_INDEX:
                 run(connection, f"SET LOCAL enable_{way} = off")
             first, last = self._ends(connection, table)
@@ -132,18 +132,24 @@ class PostgresExtract:
             return [Slice(str(start), str(end), log_end) for start, end in cuts]
 
     def rows(self, table: Table, piece: Slice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with self.connection() as connection:
+            if piece.unbroken:
+                self._check_unbroken(connection, piece)
+            yield from shaped(self.batches(connection, table, piece, columns), columns)
+
+    def batches(
+        self, connection: Connection, table: Table, piece: Slice, columns: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """As the driver hands them out."""
         conditions = [*_bounds(table, piece), *_conditions(self.predicates, _TIME.get(table))]
         sql = (
             f"SELECT {', '.join(_quoted(name) for name in columns.names)} "
             f"FROM {self._name(_VIEW[table])} WHERE {' AND '.join(conditions)}"
         )
+        for name, value in _settings(self.predicates).items():
+            answer(connection, "SELECT set_config($1, $2, true)", (name, value))
         hint = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: _BATCH_BYTES}
-        with self._connection() as connection:
-            if piece.unbroken:
-                self._check_unbroken(connection, piece)
-            for name, value in _settings(self.predicates).items():
-                answer(connection, "SELECT set_config($1, $2, true)", (name, value))
-            yield from shaped(batches(connection, sql, (), hint), columns)
+        return batches(connection, sql, (), hint)
 
     def _begin(self, connection: Connection) -> str:
         return _cursor(answer(connection, f"SELECT * FROM {self._name('log_begin')}()"))
@@ -179,7 +185,7 @@ class PostgresExtract:
         return f"{_quoted(self.schema)}.{name}"
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Connection]:
         """In a transaction that reads only, all of it one moment."""
         with (
             translated(self.where),

@@ -50,12 +50,12 @@ class SqliteExtract:
         return place(cursor)
 
     def log_end(self, *, settled: bool = False) -> str:  # noqa: ARG002 - writers take turns
-        with self._connection() as connection:
+        with self.connection() as connection:
             _, end = _log_ends(connection)
             return str(end or "")
 
     def log_start(self) -> str:
-        with self._connection() as connection:
+        with self.connection() as connection:
             start, _ = _log_ends(connection)
             return str(start or "")
 
@@ -63,7 +63,7 @@ class SqliteExtract:
         return str(min(place(after) + rows, place(upto)))
 
     def mark(self, cursor: str) -> str | None:
-        with self._connection() as connection:
+        with self.connection() as connection:
             sql = "SELECT job_id, version, at FROM event_log WHERE seq = ?"
             found = answer(connection, sql, (place(cursor),))
             return " ".join(str(value) for value in found[0]) if found else None
@@ -77,7 +77,7 @@ class SqliteExtract:
     def cut(self, table: Table, pieces: Pieces) -> Sequence[Slice]:
         if table == "events":
             return self.cut_log(self.log_start(), self.log_end(), pieces)
-        with self._connection() as connection:
+        with self.connection() as connection:
             first, last = _ends(connection, table)
             if not last:
                 return []
@@ -87,6 +87,16 @@ class SqliteExtract:
             return [Slice(str(start), str(end), str(log_end or "")) for start, end in cuts]
 
     def rows(self, table: Table, piece: Slice, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        with self.connection() as connection:
+            if piece.unbroken:
+                _check_unbroken(connection, piece)
+            found = self.batches(connection, table, piece, columns)
+            yield from shaped(_without_first_row(found), columns)
+
+    def batches(
+        self, connection: Connection, table: Table, piece: Slice, columns: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """As the driver hands them out, the row that tells the types first."""
         conditions = [f"{_PLACE[table]} > ?", f"{_PLACE[table]} <= ?"]
         values: list[Any] = [place(piece.after), place(piece.upto)]
         if table == "histories":
@@ -100,15 +110,10 @@ class SqliteExtract:
             f"SELECT {_specimen(columns)} "
             f"UNION ALL SELECT {selected} FROM {_VIEW[table]} WHERE {' AND '.join(conditions)}"
         )
-        settings = {StatementOptions.BATCH_ROWS.value: _BATCH_ROWS}
-        with self._connection() as connection:
-            if piece.unbroken:
-                _check_unbroken(connection, piece)
-            found = batches(connection, sql, values, settings)
-            yield from shaped(_without_first_row(found), columns)
+        return batches(connection, sql, values, {StatementOptions.BATCH_ROWS.value: _BATCH_ROWS})
 
     @contextmanager
-    def _connection(self) -> Iterator[Connection]:
+    def connection(self) -> Iterator[Connection]:
         """In one transaction, so that all its answers are of one moment."""
         # Without `mode=rw`, a file that is not there would be made.
         uri = f"{self.path.as_uri()}?mode=rw"
