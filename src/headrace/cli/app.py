@@ -23,6 +23,7 @@ from headrace.cli.pipeline import pipeline
 from headrace.cli.queues import pause, resume
 from headrace.cli.redrive import redrive
 from headrace.cli.reencrypt import reencrypt
+from headrace.cli.report import report
 from headrace.cli.schedules import schedule
 from headrace.cli.settings import URL_VARIABLE, settings_options, write_examples
 from headrace.cli.single import explain, show
@@ -91,6 +92,7 @@ for _command in (
     schedule,
     maintenance,
     pipeline,
+    report,
     keys,
     reencrypt,
     doctor,

@@ -7,6 +7,7 @@ dark. Where amounts are shown as shades, it is opacity that varies, for the same
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -17,13 +18,17 @@ import pyarrow.compute as pc
 
 Chart = alt.Chart | alt.LayerChart
 
-WIDE = 640
+WIDE = 660
+WIDEST = 1100
 NARROW = 340
 HEIGHT = 200
 ROW_HEIGHT = 22
 """Of a bar or a row of cells."""
-_MARGIN_OF_LABELS = 130
+_LABELS_WIDTH = 130
 _LABEL_CHARS = 44
+_TICKS_MAX = 6
+_AXIS_WIDTH = 50
+"""About what the axis at the left takes of a chart."""
 
 BLUE, GREEN, RED, GREY, AMBER, VIOLET, TEAL = (
     "#4c8dd6",
@@ -40,12 +45,19 @@ STATES = {"failed": RED, "dead": VIOLET, "cancelled": GREY, "abandoned": AMBER}
 TRAFFIC = {"submitted": BLUE, "completed": GREEN, "failed or dead": RED, "cancelled": GREY}
 
 _DURATION = (
+    "datum.value >= 86400 ? format(datum.value / 86400, '.3~g') + ' d' : "
     "datum.value >= 3600 ? format(datum.value / 3600, '.3~g') + ' h' : "
     "datum.value >= 60 ? format(datum.value / 60, '.3~g') + ' m' : "
-    "datum.value >= 1 ? format(datum.value, '.3~g') + ' s' : "
+    "datum.value >= 1 || datum.value == 0 ? format(datum.value, '.3~g') + ' s' : "
     "format(datum.value * 1000, '.3~g') + ' ms'"
 )
 """An axis in seconds, in the unit that fits."""
+_TICK_SECONDS = (
+    *(0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30),
+    *(60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86_400),
+)
+"""Between two ticks: round in the unit that they are written in."""
+_LOG_TICKS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400)
 _LEGEND: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 560}
 
 
@@ -96,7 +108,7 @@ def latency(data: pa.Table, width: int = WIDE) -> Chart:
                 "wait_seconds:Q",
                 scale=alt.Scale(type="log", nice=True),
                 title="p95 wait",
-                axis=alt.Axis(labelExpr=_DURATION, tickCount=5),
+                axis=alt.Axis(labelExpr=_DURATION, values=_LOG_TICKS),
             ),
             color=_colours("queue", _distinct(shown, "queue")),
         )
@@ -146,9 +158,9 @@ def errors(data: pa.Table, width: int = WIDE) -> Chart:
     data = data.set_column(data.schema.get_field_index("group"), "group", named)
     drawn: Chart = (
         alt.Chart(data)
-        .mark_bar(binSpacing=1)
+        .mark_bar(**_column(data, width))
         .encode(
-            x=_time(data, width, bars=True),
+            x=_time(data, width, to_the_end=True),
             y=alt.Y("errors:Q", stack="zero", title="errors", axis=alt.Axis(tickMinStep=1)),
             color=_colours("group", [short[name] for name in groups], colours, columns=1),
             order=alt.Order("group:N"),
@@ -167,7 +179,7 @@ def retries(data: pa.Table, width: int = WIDE) -> Chart:
         amount="wasted_seconds",
         title="run time that brought nothing",
         colour=alt.value(AMBER),
-        axis=alt.Axis(labelExpr=_DURATION, tickCount=5),
+        axis=_durations(data, "type", "wasted_seconds"),
     )
 
 
@@ -190,9 +202,9 @@ def tenants(data: pa.Table, width: int = WIDE) -> Chart:
     names = [row["tenant"] for row in sorted(totals, key=lambda row: -row["run_seconds_sum"])]
     drawn: Chart = (
         alt.Chart(data)
-        .mark_bar(binSpacing=1)
+        .mark_bar(**_column(data, width))
         .encode(
-            x=_time(data, width, bars=True),
+            x=_time(data, width, to_the_end=True),
             y=alt.Y(
                 "run_seconds:Q",
                 stack="normalize",
@@ -215,7 +227,7 @@ def paths(data: pa.Table, width: int = WIDE) -> Chart:
         amount="seconds",
         title="time on critical paths",
         colour=_colours("part", ["running", "waiting for a worker"], [BLUE, AMBER]),
-        axis=alt.Axis(labelExpr=_DURATION, tickCount=5),
+        axis=_durations(data, "type", "seconds"),
     )
 
 
@@ -246,10 +258,10 @@ def _bars(
         .mark_bar(height={"band": 0.7})
         .encode(
             x=alt.X(f"{amount}:Q", stack="zero", title=title, axis=axis),
-            y=alt.Y(f"{row}:N", sort="-x", title=None, axis=alt.Axis(labelLimit=_MARGIN_OF_LABELS)),
+            y=alt.Y(f"{row}:N", sort="-x", title=None, axis=alt.Axis(labelLimit=_LABELS_WIDTH)),
             color=colour,
         )
-        .properties(width=width - _MARGIN_OF_LABELS, height=_height(data, row))
+        .properties(width=width, height=_height(data, row))
     )
     return drawn
 
@@ -267,17 +279,16 @@ def _cells(
 ) -> Chart:
     """One cell per row and step of time, the fuller the more."""
     shown = alt.Legend(title=legend, orient="top", symbolType="square", values=values)
-    inner = width - _MARGIN_OF_LABELS
     drawn: Chart = (
         alt.Chart(_with_end(data))
         .mark_rect(color=colour, stroke=None)
         .encode(
-            x=_time(data, inner),
+            x=_time(data, width, to_the_end=True),
             x2="end:T",
-            y=alt.Y(f"{row}:N", title=None, axis=alt.Axis(labelLimit=_MARGIN_OF_LABELS)),
+            y=alt.Y(f"{row}:N", title=None, axis=alt.Axis(labelLimit=_LABELS_WIDTH)),
             opacity=alt.Opacity(f"{amount}:Q", scale=scale, legend=shown),
         )
-        .properties(width=inner, height=_height(data, row))
+        .properties(width=width, height=_height(data, row))
     )
     return drawn
 
@@ -286,25 +297,53 @@ def _height(data: pa.Table, row: str) -> int:
     return ROW_HEIGHT * max(len(_distinct(data, row)), 1)
 
 
-def _time(data: pa.Table, width: int, *, bars: bool = False) -> alt.X:
-    """The axis of time: UTC; hours within a day or two, else dates."""
-    times = sorted(set(data["at"].to_pylist()))
-    days = (times[-1] - times[0]) / timedelta(days=1) if times else 0.0
+def _time(data: pa.Table, width: int, *, to_the_end: bool = False) -> alt.X:
+    """The axis of time: UTC; hours within a day or two, else dates. `to_the_end`: of the last step."""
+    first, last = _ends(data)
+    end = last + _step(data) if to_the_end else last
+    days = (end - first) / timedelta(days=1)
     shown = "%H:%M" if days <= 1 else "%b %d" if days > 4 else "%b %d %H:%M"  # noqa: PLR2004 - days
     each = 70 if shown == "%H:%M" else 100
     axis = alt.Axis(format=shown, tickCount=max(width // each, 2), labelOverlap=True, title=None)
-    if bars:
-        return alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis, bandPosition=0)
-    return alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis)
+    domain = [first.isoformat(), end.isoformat()]
+    return alt.X("at:T", scale=alt.Scale(type="utc", domain=domain), axis=axis)
+
+
+def _column(data: pa.Table, width: int) -> dict[str, Any]:
+    """A bar as wide as its step, to the right of where the step begins."""
+    first, last = _ends(data)
+    steps = (last - first) / _step(data) + 1
+    room = (width - _AXIS_WIDTH) / steps
+    return {"width": max(room - 1, 1), "xOffset": room / 2}
 
 
 def _with_end(data: pa.Table) -> pa.Table:
     """The table with `end`: where the cell of a step ends."""
-    times: list[datetime] = sorted(set(data["at"].to_pylist()))
-    gaps = [later - earlier for earlier, later in itertools.pairwise(times)]
-    step = min(gaps, default=timedelta(hours=1))
+    step = _step(data)
     ends = pa.array([at + step for at in data["at"].to_pylist()], data["at"].type)
     return data.append_column("end", ends)
+
+
+def _ends(data: pa.Table) -> tuple[datetime, datetime]:
+    extremes = pc.min_max(data["at"]).as_py()
+    return extremes["min"], extremes["max"]
+
+
+def _step(data: pa.Table) -> timedelta:
+    """The shortest time between two of them."""
+    times: list[datetime] = sorted(pc.unique(data["at"]).to_pylist())
+    return min((b - a for a, b in itertools.pairwise(times)), default=timedelta(hours=1))
+
+
+def _durations(data: pa.Table, row: str, amount: str) -> alt.Axis:
+    """An axis in seconds with ticks at round times."""
+    totals = data.group_by(row).aggregate([(amount, "sum")])
+    most: float = pc.max(totals[f"{amount}_sum"]).as_py() or 1.0
+    last = _TICK_SECONDS[-1]
+    days = last * math.ceil(most / last / _TICKS_MAX)
+    step = next((one for one in _TICK_SECONDS if most / one <= _TICKS_MAX), days)
+    ticks = [step * index for index in range(math.floor(most / step) + 1)]
+    return alt.Axis(labelExpr=_DURATION, values=ticks)
 
 
 def _colours(

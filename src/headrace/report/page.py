@@ -18,16 +18,17 @@ from headrace.report.wording import Unit
 
 _CONFIG: dict[str, Any] = {
     "background": "transparent",
-    "font": "sans-serif",
+    "font": "Arial",
+    "padding": 8,
     "view": {"stroke": None},
     "axis": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"},
     "axisX": {"grid": False},
     "axisBand": {"domain": False, "ticks": False},
     "legend": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"},
 }
-_COLUMNS_BESIDE = 7
-"""A table with more columns stands below its chart, not beside it."""
 _LONG_CHARS = 40
+_MORE_RANK = 2
+"""From this rank on a column is not shown on a phone."""
 
 
 def page(report: Report) -> str:
@@ -44,7 +45,7 @@ def _page(report: Report) -> Iterator[str]:
     yield f"<style>{style}</style></head><body>"
     yield f"<header><h1>Headrace report</h1><p>{escape(_about(report))}</p></header>"
     yield f'<dl class="figures">{"".join(map(_figure, report.figures))}</dl>'
-    yield f"<nav>{''.join(_link(section) for section in report.sections)}</nav><main>"
+    yield f"<nav>{' '.join(_link(section) for section in report.sections)}</nav><main>"
     yield from _advice(report)
     for section in report.sections:
         yield from _section(section)
@@ -83,7 +84,7 @@ def _advice(report: Report) -> Iterator[str]:
 def _section(section: Section) -> Iterator[str]:
     yield f'<section id="{section.key}"><h2>{escape(section.title)}</h2><p>{escape(section.says)}</p>'
     if not section.is_empty:
-        stacked = " stacked" if len(section.columns) >= _COLUMNS_BESIDE else ""
+        stacked = " stacked" if section.is_wide or section.data is None else ""
         yield f'<div class="beside{stacked}">'
         if section.data is not None:
             yield _chart(section, section.data)
@@ -96,14 +97,20 @@ def _chart(section: Section, data: pa.Table) -> str:
     drawn = "".join(
         f'<div class="{name}" role="img" aria-label="{escape(section.drawn)}">'
         f"{svg(charts.DRAWN[section.key](data, width), f'{section.key}-{name}')}</div>"
-        for name, width in (("wide", charts.WIDE), ("narrow", charts.NARROW))
+        for name, width in (("wide", _width(section)), ("narrow", charts.NARROW))
     )
     return f"<figure>{drawn}<figcaption>{escape(section.drawn)}</figcaption></figure>"
+
+
+def _width(section: Section) -> int:
+    return charts.WIDEST if section.is_wide else charts.WIDE
 
 
 def svg(chart: charts.Chart, name: str) -> str:
     """The chart as SVG for a page that may hold others: its ids carry a name of their own."""
     spec = chart.configure(**_CONFIG).to_dict()
+    # The width is that of the whole drawing, whatever the labels take of it.
+    spec["autosize"] = {"type": "fit-x", "contains": "padding"}
     drawn = vl_convert.vegalite_to_svg(spec)
     return re.sub(r'(id="|url\(#)', rf"\g<1>{name}-", drawn)
 
@@ -125,7 +132,9 @@ def _cell(column: Column, value: Any) -> str:
 
 def _class(column: Column, value: Any) -> str:
     if column.unit.is_figure:
-        return "figure"
-    if column.unit is Unit.TIME:
-        return "time"
-    return "text long" if len(str(value)) > _LONG_CHARS else "text"
+        kind = "figure"
+    elif column.unit is Unit.TIME:
+        kind = "time"
+    else:
+        kind = "text long" if len(str(value)) > _LONG_CHARS else "text"
+    return f"{kind} more" if column.rank >= _MORE_RANK else kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -72,6 +73,13 @@ def longest(rows: Iterable[Mapping[str, Any]], *columns: str) -> list[dict[str, 
         key=lambda row: tuple(row[name] for name in columns),
         reverse=True,
     )
+
+
+def labels(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
+    """What to call a type of a queue: its own name, with the queue's where others have the same."""
+    known = set(pairs)
+    named = Counter(type_name for _, type_name in known)
+    return {pair: pair[1] if named[pair[1]] == 1 else "/".join(pair) for pair in known}
 
 
 def steps_of(since: datetime, until: datetime, step: timedelta) -> list[datetime]:

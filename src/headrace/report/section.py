@@ -41,6 +41,8 @@ class Section:
     drawn: str = ""
     """What the chart shows, for those who do not see it."""
     trends: Sequence[Trend] = field(default=())
+    is_wide: bool = False
+    """Its table needs the whole width of a page, and so its chart has it too."""
 
     @property
     def is_empty(self) -> bool:

@@ -25,6 +25,7 @@ class Unit(enum.StrEnum):
     SECONDS = "seconds"
     RATIO = "ratio"
     FACTOR = "factor"
+    NUMBER = "number"
     TIME = "time"
 
     @property
@@ -47,6 +48,8 @@ def told(value: Any, unit: Unit) -> str:
             return ratio(value)
         case Unit.FACTOR:
             return f"{value:.1f}×" if value < _HUNDRED else f"{value:,.0f}×"
+        case Unit.NUMBER:
+            return f"{value:.2f}"
         case Unit.TIME:
             return moment(value)
 

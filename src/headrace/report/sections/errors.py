@@ -59,6 +59,7 @@ def section(gold: Gold) -> Section:
         ],
         data=data,
         drawn=f"Errors per {rollup.per(step)}, of the largest groups and of all others together.",
+        is_wide=True,
         trends=[Trend(f"all, per {rollup.per(step)}", _all(data, gold, step))],
     )
 

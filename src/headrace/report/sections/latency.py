@@ -22,7 +22,11 @@ def section(gold: Gold) -> Section:
     rows = gold["latency"].to_pylist()
     if not rows:
         return Section("latency", title, "No attempt started or ended in this time.")
-    types = [(key, _figures(group)) for key, group in _grouped(rows, "queue", "type").items()]
+    types = [
+        ((queue, named), _figures(group))
+        for (queue, named), group in _grouped(rows, "queue", "type").items()
+    ]
+    names = rollup.labels(key for key, _ in types)
     types.sort(key=lambda one: one[1]["wait_p95"] or 0.0, reverse=True)
     everything = _figures(rows)
     data = _data(gold)
@@ -31,7 +35,6 @@ def section(gold: Gold) -> Section:
         title,
         _says(everything, types),
         columns=(
-            Column("queue", Unit.TEXT, rank=2),
             Column("type", Unit.TEXT),
             Column("attempts", rank=1),
             Column("wait p50", Unit.SECONDS, rank=3),
@@ -42,7 +45,7 @@ def section(gold: Gold) -> Section:
         ),
         rows=[
             (
-                *key,
+                names[key],
                 one["started"],
                 one["wait_p50"],
                 one["wait_p95"],
@@ -64,7 +67,7 @@ def wait_p95(rows: Iterable[Row]) -> float | None:
     return wait
 
 
-def _says(everything: Row, types: list[tuple[tuple[str, ...], dict[str, Any]]]) -> str:
+def _says(everything: Row, types: list[tuple[tuple[str, str], dict[str, Any]]]) -> str:
     if everything["wait_p95"] is None:
         return "No attempt started in this time."
     says = (

@@ -27,7 +27,6 @@ def section(gold: Gold) -> Section:
         title,
         _says(judged),
         columns=(
-            Column("queue", Unit.TEXT, rank=1),
             Column("type", Unit.TEXT),
             Column("in-time starts", Unit.RATIO, rank=2),
             Column("in-time ends", Unit.RATIO, rank=3),
@@ -37,8 +36,7 @@ def section(gold: Gold) -> Section:
         ),
         rows=[
             (
-                row["queue"],
-                row["type"],
+                row["name"],
                 row["start_met"],
                 row["finish_met"],
                 row["success_met"],
@@ -58,7 +56,12 @@ def by_type(gold: Gold) -> list[dict[str, Any]]:
         return []
     sums = rollup.summed(gold["slo"], ["queue", "type"], _SUMS).to_pylist()
     latest = {(row["queue"], row["type"]): row for row in gold["slo"].sort_by("hour").to_pylist()}
-    return [_judged(row, latest[row["queue"], row["type"]]) for row in sums]
+    names = rollup.labels(latest)
+    return [
+        _judged(row, latest[key]) | {"name": names[key]}
+        for row in sums
+        for key in [(row["queue"], row["type"])]
+    ]
 
 
 def _judged(row: dict[str, Any], promised: dict[str, Any]) -> dict[str, Any]:
@@ -97,7 +100,7 @@ def _says(judged: list[dict[str, Any]]) -> str:
     worst = broken[0]
     of = f"All {types}" if len(broken) == len(judged) > 1 else f"{len(broken)} of {types}"
     return (
-        f"{of} broke an objective. {worst['type']} burns its budget fastest: "
+        f"{of} broke an objective. {worst['name']} burns its budget fastest: "
         f"{wording.told(worst['worst_burn'], Unit.FACTOR)} what was promised, by {worst['worst_by']} "
         f"({_promise(worst)})."
     )
@@ -119,11 +122,11 @@ def _promise(row: dict[str, Any]) -> str:
 def _data(gold: Gold, judged: list[dict[str, Any]]) -> pa.Table:
     """`at`, `type`, `burn`: the fastest of the three burn rates in any hour of the step."""
     step = rollup.step_for(gold.span, least=rollup.HOUR, points=48)
-    shown = {(row["queue"], row["type"]) for row in judged[:ROWS_MAX]}
+    shown = {(row["queue"], row["type"]): row["name"] for row in judged[:ROWS_MAX]}
     burns: dict[tuple[Any, str], float] = {}
     for row in rollup.stepped(gold["slo"], "hour", step).to_pylist():
         if (row["queue"], row["type"]) in shown:
-            where = (row["at"], row["type"])
+            where = (row["at"], shown[row["queue"], row["type"]])
             burns[where] = max(burns.get(where, 0.0), *(row[f"{name}_burn"] for name in BURNS))
     rows = [{"at": at, "type": named, "burn": burn} for (at, named), burn in burns.items()]
     kinds = [("at", rollup.TIME), ("type", pa.string()), ("burn", pa.float64())]

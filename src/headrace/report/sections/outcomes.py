@@ -27,12 +27,12 @@ def section(gold: Gold) -> Section:
     told = sorted(
         counts.items(), key=lambda one: (_bad(one[1]), sum(one[1].values())), reverse=True
     )
+    names = rollup.labels(counts)
     return Section(
         "outcomes",
         title,
         _says(gold, told),
         columns=(
-            Column("queue", Unit.TEXT, rank=1),
             Column("type", Unit.TEXT),
             Column("ended"),
             Column("success", Unit.RATIO),
@@ -42,7 +42,7 @@ def section(gold: Gold) -> Section:
         ),
         rows=[
             (
-                *key,
+                names[key],
                 sum(one.values()),
                 success(one),
                 one["failed"],
@@ -51,7 +51,7 @@ def section(gold: Gold) -> Section:
             )
             for key, one in told[:ROWS_MAX]
         ],
-        data=_data(told),
+        data=_data([(names[key], one) for key, one in told]),
         drawn="Jobs that ended otherwise than completed, by type and state.",
     )
 
@@ -81,7 +81,8 @@ def _says(gold: Gold, told: list[tuple[tuple[str, str], Counter[str]]]) -> str:
     says += f" {named} failed most often: {_bad(worst):,} of {sum(worst.values()):,}"
     reasons = [row for row in _jobs_by(gold, "outcome", "category") if row["outcome"] in BAD]
     reason = rollup.longest(reasons, "jobs")[0]
-    return f"{says}; the most frequent reason overall is {reason['category']} ({reason['jobs']:,} jobs)."
+    why = f"{reason['category']} ({wording.counted(reason['jobs'], 'job')})"
+    return f"{says}; the most frequent reason overall is {why}."
 
 
 def _jobs_by(gold: Gold, *by: str) -> list[dict[str, Any]]:
@@ -92,11 +93,11 @@ def _jobs_by(gold: Gold, *by: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["jobs"]]
 
 
-def _data(told: list[tuple[tuple[str, str], Counter[str]]]) -> pa.Table | None:
+def _data(told: list[tuple[str, Counter[str]]]) -> pa.Table | None:
     """`type`, `state`, `jobs` of what did not complete; None if everything did."""
     rows = [
         {"type": named, "state": state, "jobs": one[state]}
-        for (_, named), one in told[:ROWS_MAX]
+        for named, one in told[:ROWS_MAX]
         for state in STATES[1:]
         if one[state]
     ]

@@ -51,7 +51,7 @@ def section(gold: Gold) -> Section:
         ),
         rows=[
             (
-                row["type"],
+                row["name"],
                 row["extra_attempts"],
                 row["failed_attempts"],
                 row["lost_attempts"],
@@ -67,11 +67,13 @@ def section(gold: Gold) -> Section:
 
 
 def by_type(gold: Gold) -> list[dict[str, Any]]:
-    """Sums by queue and type, the most wasted time first."""
+    """Sums by queue and type, with a `name` for both, the most wasted time first."""
     if not gold["retries"].num_rows:
         return []
     rows = rollup.summed(gold["retries"], ["queue", "type"], _SUMS).to_pylist()
-    return rollup.longest(rows, "wasted_seconds", "extra_attempts")
+    names = rollup.labels((row["queue"], row["type"]) for row in rows)
+    named = [row | {"name": names[row["queue"], row["type"]]} for row in rows]
+    return rollup.longest(named, "wasted_seconds", "extra_attempts")
 
 
 def share(part: float, whole: float) -> float | None:
@@ -87,7 +89,7 @@ def _says(total: dict[str, Any], types: list[dict[str, Any]]) -> str:
     says += "." if wasted is None else f", {wording.ratio(wasted)} of all run time."
     worst = types[0]
     if worst["wasted_seconds"]:
-        says += f" {worst['type']} wasted most: {wording.seconds(worst['wasted_seconds'])}."
+        says += f" {worst['name']} wasted most: {wording.seconds(worst['wasted_seconds'])}."
     if total["retried_jobs"]:
         says += (
             f" Of {wording.counted(total['retried_jobs'], 'job')} that needed more than one attempt, "
@@ -98,6 +100,6 @@ def _says(total: dict[str, Any], types: list[dict[str, Any]]) -> str:
 
 def _data(types: list[dict[str, Any]]) -> pa.Table | None:
     """`type`, `wasted_seconds`."""
-    rows = [row for row in types if row["wasted_seconds"]]
+    rows = [row | {"type": row["name"]} for row in types if row["wasted_seconds"]]
     kinds = [("type", pa.string()), ("wasted_seconds", pa.float64())]
     return pa.Table.from_pylist(rows, pa.schema(kinds)) if rows else None

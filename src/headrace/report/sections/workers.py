@@ -40,7 +40,7 @@ def section(gold: Gold) -> Section:
             Column("failures"),
             Column("losses"),
             Column("busy", Unit.SECONDS, rank=2),
-            Column("jobs at once", Unit.FACTOR),
+            Column("jobs at once", Unit.NUMBER),
         ),
         rows=[
             (

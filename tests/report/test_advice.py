@@ -1,0 +1,158 @@
+"""Each piece of advice appears where its evidence is, and only there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from headrace.report import build, read
+from tests.report import tables
+from tests.report.tables import Rows, at, buckets
+
+LATE = {
+    "started": 100,
+    "started_in_time": 50,
+    "ended": 100,
+    "completed": 100,
+    "completed_in_time": 100,
+}
+SHORT = [
+    {"minute": at(minute), "ready": 30, "waiting": 30, "running": 4} for minute in range(0, 60, 2)
+]
+RAN = {"ended": 100, "run_sum_seconds": 14_000.0, "run_buckets": buckets(b14=100)}
+RETRIED = {"retried_jobs": 40, "wasted_seconds": 600.0, "extra_attempts": 80}
+
+
+def error(**more: Any) -> Mapping[str, Any]:
+    return {"message": "no route", "occurrences": 5, "first_seen": at(2), "last_seen": at(9)} | more
+
+
+CASES: dict[str, tuple[dict[str, Rows], str, str]] = {
+    "capacity": (
+        {"backlog": SHORT, "slo": [LATE], "latency": [RAN]},
+        "Add capacity: room for about 7 jobs at once",
+        "In 1 hour jobs were due and unclaimed most of the time; from 12:00 on, up to 30 at once.",
+    ),
+    "one worker's losses": (
+        {
+            "errors": [error(code="lease_expired", category="system")],
+            "workers": [{"worker": "w1", "losses": 5}, {"worker": "w2"}],
+        },
+        "Look at w1: it alone lost attempts.",
+        "5 attempts lost, all of them its own, of send (5).",
+    ),
+    "leases": (
+        {
+            "errors": [error(code="lease_expired", category="system")],
+            "workers": [{"worker": "w1", "losses": 3}, {"worker": "w2", "losses": 2}],
+            "latency": [{"run_max_seconds": 300.0}],
+        },
+        "Consider a longer lease",
+        "5 attempts lost on 2 workers, of send (5); the longest run of these types took 5 m.",
+    ),
+    "hopeless retries": (
+        {"retries": [RETRIED | {"recovered_jobs": 2, "given_up_jobs": 38}], "errors": [error()]},
+        "Fail send for good instead of retrying",
+        "of 40 retried jobs 2 completed, and failed attempts ran for 10 m (most by “no route”, 12:02",
+    ),
+    "given up too soon": (
+        {
+            "retries": [RETRIED | {"recovered_jobs": 35, "given_up_jobs": 5}],
+            "errors": [error(fatal=5)],
+        },
+        "Give send more attempts or a longer backoff",
+        "87.5 % of 40 retried jobs completed, yet 5 were given up (most by “no route”",
+    ),
+    "tails": (
+        {"latency": [{"run_max_seconds": 400.0, "run_buckets": buckets(b9=990, b17=20)}]},
+        "Look at the slowest runs of send, and consider a timeout",
+        "one for 6 m 40 s",
+    ),
+    "lion's share": (
+        {
+            "tenants": [{"run_seconds": 90.0}, {"tenant": "bolt", "run_seconds": 10.0}],
+            "backlog": [{"minute": at(0), "ready": 30}],
+        },
+        "Consider a limit for tenant acme",
+        "90.0 % of all run time went to it, of 2 tenants; up to 30 jobs",
+    ),
+    "paths": (
+        {
+            "paths": [
+                {
+                    "job_id": f"j{number}",
+                    "finalized_at": at(3),
+                    "steps": [
+                        {
+                            "job_id": f"p{number}",
+                            "type": "cut",
+                            "wait_seconds": 1,
+                            "run_seconds": 9,
+                        },
+                        {
+                            "job_id": f"j{number}",
+                            "type": "glue",
+                            "wait_seconds": 1,
+                            "run_seconds": 1,
+                        },
+                    ],
+                }
+                for number in range(20)
+            ]
+        },
+        "To end chains sooner, begin with cut: it mostly runs there.",
+        "83.3 % of the time on 20 critical paths is its own: 3 m running, 20 s waiting for a worker.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_advice_comes_with_its_evidence(case: str, tmp_path: Path) -> None:
+    held, advice, evidence = CASES[case]
+    whole: dict[str, Rows] = {"throughput": [{"minute": at(59), "submitted": 1}], **held}
+    (found,) = build(read(tables.write(tmp_path, whole), since=at(0))).advice
+    assert found.advice.startswith(advice)
+    assert evidence in found.evidence
+
+
+TOO_LITTLE: dict[str, dict[str, Rows]] = {
+    "workers kept up": {
+        "backlog": [one | {"ready": 0} for one in SHORT],
+        "slo": [LATE],
+        "latency": [RAN],
+    },
+    "nothing started late": {
+        "backlog": SHORT,
+        "slo": [LATE | {"started_in_time": 100}],
+        "latency": [RAN],
+    },
+    "two losses": {
+        "errors": [error(code="lease_expired", occurrences=2)],
+        "workers": [{"worker": "w1", "losses": 2}],
+    },
+    "few retries": {"retries": [{"retried_jobs": 9, "given_up_jobs": 9}]},
+    "half of the retries help": {
+        "retries": [RETRIED | {"recovered_jobs": 20, "given_up_jobs": 20}]
+    },
+    "one tenant": {
+        "tenants": [{"run_seconds": 90.0}],
+        "backlog": [{"minute": at(0), "ready": 30}],
+    },
+    "nobody waited": {
+        "tenants": [{"run_seconds": 90.0}, {"tenant": "bolt", "run_seconds": 10.0}],
+        "backlog": [{"minute": at(0), "ready": 3}],
+    },
+    "even runs": {"latency": [RAN]},
+}
+
+
+@pytest.mark.parametrize("case", TOO_LITTLE)
+def test_too_little_evidence_gives_no_advice(case: str, tmp_path: Path) -> None:
+    whole: dict[str, Rows] = {
+        "throughput": [{"minute": at(59), "submitted": 1}],
+        **TOO_LITTLE[case],
+    }
+    assert build(read(tables.write(tmp_path, whole), since=at(0))).advice == []

@@ -1,0 +1,141 @@
+"""What a report says of a small afternoon, worked out by hand."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from headrace.report import NoGold, Report, build, read
+from headrace.report.section import Section
+from tests.report.tables import NOON, at, write
+
+
+def section(report: Report, key: str) -> Section:
+    (found,) = [one for one in report.sections if one.key == key]
+    return found
+
+
+def test_a_day_before_the_last_event_is_read_unless_asked_otherwise(lake: Path) -> None:
+    gold = read(lake)
+    assert (gold.since, gold.until) == (NOON - timedelta(hours=22), at(62))
+    assert gold.span <= timedelta(days=1)
+    assert read(lake, since=timedelta(hours=1)).since == at(60)
+    assert read(lake, since=at(5)).since == at(0)
+
+
+def test_only_rows_of_the_time_and_queue_asked_for(lake: Path) -> None:
+    later = read(lake, since=at(60))
+    assert later["throughput"]["queue"].to_pylist() == ["web"]
+    mail = read(lake, queues=["mail"])
+    assert set(mail["latency"]["queue"].to_pylist()) == {"mail"}
+    assert mail["workers"].num_rows == 2  # workers know no queues
+    assert "of all queues" in section(build(mail), "workers").says
+    assert "of all queues" not in section(build(read(lake)), "workers").says
+
+
+def test_what_is_due_only_later_is_no_backlog(afternoon: Report) -> None:
+    rows = {row[0]: row for row in section(afternoon, "backlog").rows}
+    assert rows["mail"] == ("mail", 2, at(0), 0, 0, 1)
+    assert "mail: 2 jobs due and unclaimed at" in section(afternoon, "backlog").says
+
+
+def test_a_path_without_gold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NoGold, match="headrace pipeline run"):
+        read(tmp_path)
+
+
+def test_a_time_after_the_last_event_is_refused(lake: Path) -> None:
+    with pytest.raises(NoGold, match="2026-11-16 13:02 UTC"):
+        read(lake, since=at(600))
+
+
+def test_tables_that_an_older_lake_lacks_are_empty_sections(tmp_path: Path) -> None:
+    write(tmp_path, {"throughput": [{"minute": at(0), "submitted": 1}]})
+    shutil.rmtree(tmp_path / "gold" / "paths")
+    shutil.rmtree(tmp_path / "gold" / "backlog")
+    report = build(read(tmp_path))
+    assert section(report, "paths").is_empty
+    assert section(report, "backlog").is_empty
+    assert not section(report, "traffic").is_empty
+
+
+def test_nothing_at_all_still_gives_a_report(empty_lake: Path) -> None:
+    report = build(read(empty_lake))
+    assert all(one.is_empty and one.says for one in report.sections)
+    assert [one.value for one in report.figures] == ["0", "–", "–", "0 ms", "none"]
+    assert report.advice == []
+
+
+def test_the_head(afternoon: Report) -> None:
+    told = {one.name: (one.value, one.detail, one.is_bad) for one in afternoon.figures}
+    assert told == {
+        "jobs ended": ("13", "15 submitted", False),
+        "success": ("92.3 %", "1 failed or dead", True),
+        "p95 wait": ("1 m", "longest 1 m 30 s", False),
+        "retries' cost": ("12 s", "17.4 % of run time", False),
+        "worst error": ("3×", "send: cannot reach <text> & <script>", True),
+    }
+
+
+def test_traffic_by_queue_and_over_time(afternoon: Report) -> None:
+    traffic = section(afternoon, "traffic")
+    assert traffic.rows == [("web", 9, 0, 9, 0, 0, 0), ("mail", 6, 7, 3, 0, 1, 0)]
+    assert "15 jobs came in" in traffic.says
+    assert traffic.data is not None
+    drawn = [row for row in traffic.data.to_pylist() if row["jobs"]]
+    assert sum(row["jobs"] for row in drawn if row["series"] == "submitted") == 15
+    assert {row["at"] for row in drawn} == {at(0), at(60)}
+
+
+def test_latency_of_one_hour_is_exact_and_of_several_about_right(afternoon: Report) -> None:
+    latency = section(afternoon, "latency")
+    mail = latency.rows[0]
+    assert mail == ("send", 7, 0.4, 80.0, 90.0, 3.0, 30.0)
+    assert "send in mail waited longest" in latency.says
+
+
+def test_objectives_tell_the_worst_breach(afternoon: Report) -> None:
+    objectives = section(afternoon, "objectives")
+    assert objectives.rows[0][0] == "send"
+    assert objectives.rows[0][4] == pytest.approx(25.0)
+    assert objectives.says.startswith("1 of 2 types broke an objective. send burns")
+    assert "(75.0 % succeeded, 99.0 % should)" in objectives.says
+    assert objectives.rows[1][-1] is None
+
+
+def test_outcomes_and_errors(afternoon: Report) -> None:
+    outcomes = section(afternoon, "outcomes")
+    assert outcomes.rows == [("send", 4, 0.75, 0, 1, 0), ("fetch", 9, 1.0, 0, 0, 0)]
+    assert "overall is temporary (1 job)" in outcomes.says
+    errors = section(afternoon, "errors")
+    assert [row[0] for row in errors.rows] == [3, 1]
+    assert "4 errors in 2 groups; the largest makes up 75.0 %" in errors.says
+    assert "1 job ended by it" in errors.says
+
+
+def test_retries_workers_tenants_paths(afternoon: Report) -> None:
+    assert section(afternoon, "retries").rows == [("send", 2, 3, 0, 12.0, 0.2, 0.5)]
+    workers = section(afternoon, "workers")
+    assert [row[0] for row in workers.rows] == ["w1", "w2"]
+    tenants = section(afternoon, "tenants")
+    assert tenants.rows[0][0] == "acme"
+    assert tenants.rows[0][4] == pytest.approx(60 / 69)
+    assert "acme took 87.0 % of the run time" in tenants.says
+    paths = section(afternoon, "paths")
+    assert paths.rows == [("send", 1, 2, 60.0, 60.0, 0.75, pytest.approx(1 / 6))]
+    assert "fetch takes 74.5 %" in paths.says
+
+
+def test_types_of_one_name_in_two_queues_are_told_apart(tmp_path: Path) -> None:
+    rows = [
+        {"hour": at(0), "queue": queue, "type": "send", "outcome": "dead", "jobs": jobs}
+        for queue, jobs in (("a", 1), ("b", 2))
+    ]
+    write(tmp_path, {"throughput": [{"minute": at(0)}], "outcomes": rows})
+    outcomes = section(build(read(tmp_path)), "outcomes")
+    assert [row[0] for row in outcomes.rows] == ["b/send", "a/send"]
+    assert outcomes.data is not None
+    assert set(outcomes.data["type"].to_pylist()) == {"a/send", "b/send"}
