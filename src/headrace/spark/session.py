@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from headrace.spark.datasource import register
@@ -32,6 +33,9 @@ LOCAL_DEFAULTS: Mapping[str, str] = {
     "spark.driver.memory": "2g",
 }
 
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+_QUIET = f"-Dlog4j2.configurationFile=file:{Path(__file__).with_name('log4j2.properties')}"
+"""Even before a level can be set, Spark says nothing but errors."""
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
 
@@ -69,6 +73,7 @@ def _classic(master: str | None, app_name: str, config: Mapping[str, str]) -> Sp
         settings |= LOCAL_DEFAULTS
         settings[_SHUFFLE_PARTITIONS] = str(max(os.cpu_count() or 2, 2))
     settings |= config
+    settings[_JAVA_OPTIONS] = " ".join([_QUIET, *config.get(_JAVA_OPTIONS, "").split()])
     builder = SparkSession.builder.master(chosen).appName(app_name)
     for name, value in settings.items():
         builder = builder.config(name, value)
