@@ -227,12 +227,18 @@ def test_keys_of_every_exact_type_find_their_rows_again(
 
 
 def test_a_group_whose_results_do_not_fit_says_so(spark: SparkSession, sqlite_calls: Calls) -> None:
+    wrong = [1]
+
     @sqlite_calls.app.task
     async def short(rows: list[dict[str, Any]]) -> list[int]:
-        return [1]
+        return wrong or [0 for _ in rows]
 
-    rows = run(numbers(spark, range(3)).repartition(1), short, batch_size=3)
+    df = numbers(spark, range(3)).coalesce(1)
+    rows = run(df, short, batch_size=3)
     assert {row["error"] for row in rows} == {"the task returned 1 results for 3 rows"}
+    wrong.clear()
+    rows = run(df, short, batch_size=3, retry_failed=True)
+    assert [(row["result"], row["error"]) for row in rows] == [("0", None)] * 3
 
 
 @pytest.mark.parametrize(

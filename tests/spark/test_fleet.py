@@ -219,6 +219,20 @@ def test_an_application_that_does_not_load_on_an_executor_ends_the_fleet_at_once
     assert asyncio.run(states(url)) == {State.PENDING: 1}
 
 
+def test_an_application_that_kills_its_process_ends_the_fleet(
+    spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
+) -> None:
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    place = module(
+        "import os\n"
+        "from pyspark import TaskContext\n"
+        "if TaskContext.get() is not None:\n"
+        "    os._exit(3)\n" + MODULE
+    )
+    with pytest.raises(FleetFailed, match="fleet crash: Spark gave the fleet up"):
+        fleet.run(Fleet(place=place, name="crash", tasks=1, url=url), given=spark)
+
+
 def test_a_name_belongs_to_one_driver(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:

@@ -209,7 +209,11 @@ class _Enrichment:
         progress: OnProgress | None,
         hands: Sequence[Hand | None],
     ) -> None:
+        is_over = False
+
         def check() -> None:
+            if is_over:
+                raise RuntimeError("nobody waits any more")
             for hand in hands:
                 if hand is not None:
                     hand.check()
@@ -225,11 +229,14 @@ class _Enrichment:
                     check=check,
                 )
 
-        if progress is not None:
-            self._loop.run(waited(progress))
-            return
-        with Bar(f"enriching {self._request.name}") as bar:
-            self._loop.run(waited(bar.show))
+        try:
+            if progress is not None:
+                self._loop.run(waited(progress))
+                return
+            with Bar(f"enriching {self._request.name}") as bar:
+                self._loop.run(waited(bar.show))
+        finally:
+            is_over = True  # Ctrl-C ends the wait here, not on the loop
 
     def stored(self) -> DataFrame:
         """What the store holds by now."""

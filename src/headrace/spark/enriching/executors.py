@@ -254,8 +254,10 @@ def _outcome(request: Request, job: Job) -> Iterator[dict[str, Any]]:
     rows = msgspec.json.decode(job.payload_json, type=dict[str, list[msgspec.Raw]])
     texts = [bytes(one).decode() for one in rows[request.rows_argument]]
     results, error = _split(job, len(texts))
+    if error is not None:
+        same |= {"error": error, "state": State.FAILED.value}  # so that it can be tried again
     for text, result in zip(texts, results, strict=True):
-        yield {**same, "row": text, "text": text, "result": result, "error": error or same["error"]}
+        yield {**same, "row": text, "text": text, "result": result}
 
 
 def _split(job: Job, rows: int) -> tuple[Sequence[str | None], str | None]:

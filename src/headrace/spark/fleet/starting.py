@@ -34,9 +34,11 @@ def run(
 ) -> FleetStatus:
     """Run a fleet until it is told to stop (by its flag, SIGINT or SIGTERM) or, with `drain`, has no work.
 
-    `given`: the caller's own Spark session, which is left open. Otherwise one is made for `master` and
-    closed at the end. `on_status` is told how the fleet is, about once a second. Raises FleetRunning if
-    one of this name runs already, FleetFailed if the application or Spark does not run there.
+    `given`, or the session that is active: the caller's own, which is left open. Otherwise one is made for
+    `master` and closed at the end. `on_status` is told how the fleet is, about once a second.
+
+    Raises FleetRunning if one of this name runs already, FleetFailed if the application or Spark does not
+    run there.
     """
     return start(fleet, given=given, master=master, config=config, on_status=on_status).wait()
 
@@ -50,7 +52,10 @@ def start(
     on_status: OnStatus | None = None,
 ) -> RunningFleet:
     """As `run`, but without waiting for the end."""
+    from pyspark.sql import SparkSession
+
     planned = plan(fleet)
+    given = given or SparkSession.getActiveSession()
     chosen = master or os.environ.get("SPARK_MASTER") or DEFAULT_MASTER
     if given is None:
         chosen = patient_master(chosen, fleet.tasks)
