@@ -51,10 +51,19 @@ def lives_of(events: Iterable[Event]) -> list[list[Event]]:
     lives: dict[str, list[list[Event]]] = {}
     for _, event in sorted(by_seq.items()):
         of_job = lives.setdefault(event.job_id, [])
-        if not of_job or event.kind is EventKind.ENQUEUED:
+        if (
+            not of_job
+            or event.kind is EventKind.ENQUEUED
+            or _whose(event) != _whose(of_job[-1][-1])
+        ):
             of_job.append([])
         of_job[-1].append(event)
     return [life for of_job in lives.values() for life in of_job]
+
+
+def _whose(event: Event) -> tuple[object, ...]:
+    """What never changes in a life: tells two apart while the birth of the second is missing."""
+    return event.tenant, event.queue, event.type, event.priority
 
 
 def jobs(events: Iterable[Event]) -> list[Row]:

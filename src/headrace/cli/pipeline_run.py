@@ -134,7 +134,7 @@ def run(
     out = Output(as_json=settings.json)
     given = {} if batch_events is None else {"batch_events": batch_events}
     with progress("starting Spark") as bar:
-        spark = _spark(master)
+        spark = _spark(master, for_long=follow)
         tell = _teller(bar)
         if not follow:
             done = pipeline.run(
@@ -229,10 +229,12 @@ def _pipeline() -> ModuleType:
     return pipeline
 
 
-def _spark(master: str | None) -> object:
+def _spark(master: str | None, *, for_long: bool) -> object:
     from headrace.spark import session
 
-    return session(master=master, app_name="headrace pipeline")
+    # A single run is over before Java's best compiler pays off: without it, half the work to get going.
+    config = {} if for_long else {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    return session(master=master, app_name="headrace pipeline", config=config)
 
 
 def _teller(bar: Bar) -> object:

@@ -119,6 +119,10 @@ class _Ordered:
         order, jobs = order[fresh], jobs[fresh]
         self.table: pa.Table = table.take(pa.array(order)).combine_chunks()
         begins = _differs(jobs) | self.where(pc.equal(self["kind"], EventKind.ENQUEUED))
+        # While the enqueued event of a life is missing, its other events must not be taken for changes of
+        # the life before: that row would lose what they say of the job itself.
+        for name in ("tenant", "queue", "type", "priority"):
+            begins |= _differs(self[name].dictionary_encode().indices.to_numpy())
         self.starts: _Places = np.flatnonzero(begins)
         self.ends: _Places = np.append(self.starts[1:], len(order))[: len(self.starts)]
         self.life: _Places = np.cumsum(begins) - 1

@@ -31,7 +31,12 @@ from headrace.errors import InvalidInput
 FILE_ROWS_MAX = 1_000_000
 ROW_GROUP_ROWS = 131_072
 
-_CONFIGURATION = {"delta.checkpointInterval": "20", "delta.logRetentionDuration": "interval 7 days"}
+_CONFIGURATION = {
+    "delta.checkpointInterval": "20",
+    "delta.logRetentionDuration": "interval 7 days",
+    # By default readers look at the statistics of the first 32 columns only.
+    "delta.dataSkippingNumIndexedCols": "-1",
+}
 
 
 class LakeTooNew(InvalidInput):
@@ -89,10 +94,7 @@ class Snapshot:
 
     def high(self, column: str) -> Any:
         """The greatest value of a column, as the statistics of the files tell; None if it is empty."""
-        return max(
-            (file.high[column] for file in self.files if file.high.get(column) is not None),
-            default=None,
-        )
+        return max((file.high[column] for file in self.files), default=None)
 
     def read(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -53,7 +53,17 @@ class Summary:
 
 
 @contextlib.contextmanager
-def opened(url: str, lake: Path, spark: SparkSession | None, tell: Tell | None) -> Iterator[Work]:
+def opened(
+    url: str,
+    lake: Path,
+    spark: SparkSession | None,
+    tell: Tell | None = None,
+    tables: Sequence[Table] | None = None,
+) -> Iterator[Work]:
+    """A run on the lake, which is locked while the block lasts. `tables`: only these of gold.
+
+    Raises LakeBusy, OtherStore.
+    """
     home = Home(lake.absolute())
     with Store(url) as store, home.locked():
         identity = home.claim_for(store.id())
@@ -64,6 +74,7 @@ def opened(url: str, lake: Path, spark: SparkSession | None, tell: Tell | None) 
             identity=identity,
             spark=session(spark),
             tell=tell or (lambda _doing, _done: None),
+            tables=gold.of_lake(home.lake) if tables is None else tables,
         )
 
 
@@ -79,6 +90,7 @@ class Work:
         identity: Identity,
         spark: SparkSession,
         tell: Tell,
+        tables: Sequence[Table],
     ) -> None:
         self.home = home
         self._url = url
@@ -86,7 +98,7 @@ class Work:
         self._spark = spark
         self._tell = tell
         self._intake = Intake(home.lake, home, store, identity, tell)
-        self._gold = Gold(home.lake, gold.of_lake(home.lake))
+        self._gold = Gold(home.lake, tables)
         self._seconds: dict[str, float] = {}
         self._since: datetime | None = None
         self._begin = ""

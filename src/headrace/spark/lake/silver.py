@@ -269,14 +269,29 @@ def _rows_of(snapshot: Snapshot, events: pa.Table) -> pa.Table:
         return snapshot.schema.empty_table()
     open_files = [file for file in snapshot.files if not file.partition["ended"]]
     ended_files = [file for file in snapshot.files if file.partition["ended"]]
-    found = [_find(snapshot, open_files, older)]
-    # A change of an ended job, one that came late, and one of a job not known to be open.
-    revived = events.filter(pc.is_in(events["before"], _TERMINAL))["job_id"]
-    missing = older.filter(pc.invert(pc.is_in(older, found[0]["job_id"].combine_chunks())))
-    sought = pc.unique(pa.chunked_array([*revived.chunks, late, missing], pa.string()))
-    if len(sought):
-        found.append(_find(snapshot, ended_files, sought))
-    return pa.concat_tables(found)
+    found = _find(snapshot, open_files, older)
+    # Among the ended ones lie those that change once more, those whose events come late, and those that
+    # began before the log did.
+    going_on = pc.is_in(older, _continued(found, events))
+    sought = older.filter(pc.or_(pc.invert(going_on), pc.is_in(older, late)))
+    if not len(sought):
+        return found
+    return pa.concat_tables([found, _find(snapshot, ended_files, sought)])
+
+
+def _continued(rows: pa.Table, events: pa.Table) -> pa.Array:
+    """The jobs whose first event here is the very next change of their row."""
+    first = events.group_by("job_id").aggregate([("seq", "min")])["seq_min"].combine_chunks()
+    changes = events.filter(pc.is_in(events["seq"], first)).select(["job_id", "before", "version"])
+    stand = pa.table(
+        {
+            "job_id": rows["job_id"],
+            "before": rows["state"],
+            "version": pc.add(rows["version"], pa.scalar(1, pa.int32())),
+        }
+    )
+    next_ones = changes.join(stand, ["job_id", "before", "version"], join_type="left semi")
+    return next_ones["job_id"].combine_chunks()
 
 
 def _begun(events: pa.Table) -> pa.Array:

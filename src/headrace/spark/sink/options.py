@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, Self
 
 import msgspec
@@ -12,6 +13,7 @@ from headrace import validation
 from headrace.errors import InvalidInput
 from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.model import DEFAULT_QUEUE, Priority
+from headrace.spark.address import for_executors
 
 REJECTS_MAX_DEFAULT = 100_000
 WRITE_ID_CHARS_MAX = 64
@@ -89,12 +91,7 @@ def _check_rejects(given: Mapping[str, str]) -> None:
 
 
 def _url(text: str) -> str:
-    if text.partition(":")[0].lower() == "memory":
-        raise InvalidInput(
-            "a memory: store lives in one process, and the tasks of a write are others: use "
-            f"sqlite:///path, postgresql://… or redis://…; {validation.UNCHANGED}"
-        )
-    return text
+    return for_executors(text, validation.UNCHANGED)
 
 
 def _flag(text: str) -> bool:
@@ -135,6 +132,17 @@ def _text(what: str) -> Reader:
     return read
 
 
+def _path(what: str) -> Reader:
+    """Absolute, where it is a path and not a url: a process of Spark may run in another folder."""
+    read_text = _text(what)
+
+    def read(text: str) -> str:
+        given: str = read_text(text)
+        return given if "://" in given else str(Path(given).absolute())
+
+    return read
+
+
 def _name(what: str) -> Reader:
     def read(text: str) -> str:
         return validation.check_name(text, what)
@@ -149,10 +157,10 @@ _READERS: Mapping[str, Reader] = {
     "tenant": _name("tenant"),
     "priority": priority,
     "atomic": _flag,
-    "rejects": _text("rejects"),
+    "rejects": _path("rejects"),
     "rejects_max": _number("rejects_max"),
     "app": _text("app"),
-    "keys": _text("keys"),
+    "keys": _path("keys"),
     "batch_size": _number("batch_size", BATCH_JOBS_MAX),
     "write_id": _write_id,
 }

@@ -43,7 +43,8 @@ def keep_rejects(path: str, write_id: str, batch: int | None, rows: Sequence[Bad
             path, table, mode="overwrite", predicate=f"write_id = '{write_id}'", schema_mode="merge"
         )
     else:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        if "://" not in path:
+            Path(path).parent.mkdir(parents=True, exist_ok=True)
         write_deltalake(path, table, mode="append")
 
 

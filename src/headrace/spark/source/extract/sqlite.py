@@ -32,7 +32,8 @@ from headrace.spark.source.extract.ranges import (
 from headrace.spark.source.extract.shape import shaped
 from headrace.spark.source.options import Predicates
 
-_BATCH_ROWS = 32_768
+import os
+_BATCH_ROWS = int(os.environ.get("HR_BATCH","32768"))
 _BUSY_MS = 30_000
 _VIEW = {"events": "event_log", "histories": "event_log", "jobs": "job_list"}
 _PLACE = {"events": "seq", "histories": "job_seq", "jobs": "seq"}

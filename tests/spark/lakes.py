@@ -1,0 +1,84 @@
+"""Making histories in real stores and reading what the pipeline made of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from headrace.connect import open_store
+from headrace.model import Event
+from headrace.spark import folding, schemas
+from headrace.spark.lake.bronze import Bronze
+from headrace.spark.lake.runner import Summary, opened
+from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.table import Table
+from tests.spark import oracle
+from tests.spark.wild import all_events, table_of, wild_on
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def happen(url: str, seed: int, steps: int) -> list[Event]:
+    """Let things happen in the store, a day later per seed; all events that its log holds then."""
+
+    async def made() -> list[Event]:
+        store = await open_store(url, migrate=True)
+        try:
+            wild = await wild_on(store, seed)
+            wild.clock.advance(86_400 * seed)
+            wild.made = 1000 * seed
+            await wild.steps(steps)
+            return await all_events(store)
+        finally:
+            await store.close()
+
+    return asyncio.run(made())
+
+
+def plain_run(
+    url: str,
+    lake: Path,
+    spark: SparkSession,
+    *,
+    tables: Sequence[Table] = (),
+    check: bool = False,
+    batch_events: int = 10_000,
+) -> Summary:
+    """A run as `pipeline.run` does it, with these gold tables only."""
+    with opened(url, lake, spark, tables=tables) as work:
+        work.start()
+        work.take_in(batch_events)
+        work.refresh(everything=False)
+        checks = work.check(everything=False) if check else 0
+        work.finish()
+        return work.summary(checks)
+
+
+def assert_exact(lake: Path, events: Sequence[Event]) -> None:
+    """Bronze holds these events, and silver what plain Python makes of them: every column of every row."""
+    bronze = Bronze(lake).folder.snapshot().read()
+    told = table_of(sorted(events, key=lambda event: event.seq))
+    assert bronze.select(schemas.EVENTS.names).sort_by("seq").equals(told)
+    silver = Silver(lake)
+    jobs = silver.jobs.snapshot().read()
+    attempts = silver.attempts.snapshot().read()
+    assert oracle.rows_of(jobs.select(folding.JOBS.names), "last_seq") == oracle.jobs(events)
+    assert oracle.rows_of(attempts.select(schemas.ATTEMPTS.names), "leased_seq") == oracle.attempts(
+        events
+    )
+    for row in jobs.select(["created_at", "created_on", "finalized_at", "ended"]).to_pylist():
+        assert row["created_on"] == row["created_at"].date()
+        assert row["ended"] == (row["finalized_at"] is not None)
+    for row in attempts.select(["leased_at", "leased_on", "outcome", "ended"]).to_pylist():
+        assert row["leased_on"] == row["leased_at"].date()
+        assert row["ended"] == (row["outcome"] is not None)
+
+
+def rows(table: pa.Table) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found
