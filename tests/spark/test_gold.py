@@ -9,11 +9,16 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace.errors import InvalidInput
-from headrace.spark.lake.gold import GOLD, errors, objectives, of_lake, slo
+from headrace.report import build, read, rollup
+from headrace.spark.lake.gold import GOLD, errors, latency, objectives, of_lake, slo
 from headrace.spark.lake.table import Sources, Table
+from headrace.spark.lake.views import schema_of
 from tests.report.history import Life, silver
 
 if TYPE_CHECKING:
@@ -28,15 +33,21 @@ def at(minute: float) -> datetime:
     return NOON + timedelta(minutes=minute)
 
 
-def rows_of(table: Table, sources: Sources) -> list[dict[str, Any]]:
-    """What the table holds, in the order of its key."""
+def computed(table: Table, sources: Sources) -> pa.Table:
+    """What the transform gives: the columns declared, with the types declared."""
     assert table.transform is not None
     made = table.transform(sources)
-    assert [(field.name, field.dataType.simpleString()) for field in made.schema] == [
-        (column.name, column.type.replace(": ", ":").replace(", ", ",")) for column in table.columns
-    ]
-    rows: list[dict[str, Any]] = made.toArrow().to_pylist()
-    return sorted(rows, key=lambda row: [str(row[name]) for name in table.key])
+    assert made.schema.simpleString() == schema_of(table).simpleString()
+    return made.toArrow()
+
+
+def in_order(table: Table, rows: pa.Table) -> list[dict[str, Any]]:
+    """By its key."""
+    return sorted(rows.to_pylist(), key=lambda row: [str(row[name]) for name in table.key])
+
+
+def rows_of(table: Table, sources: Sources) -> list[dict[str, Any]]:
+    return in_order(table, computed(table, sources))
 
 
 def sources_of(
@@ -46,6 +57,11 @@ def sources_of(
     return Sources(spark.createDataFrame(jobs), spark.createDataFrame(attempts), since)
 
 
+def minute_of(row: Mapping[str, Any]) -> int:
+    """From noon on."""
+    return int((row["minute"] - NOON) / timedelta(minutes=1))
+
+
 def some(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
@@ -53,8 +69,11 @@ def some(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
 # --- by hand -------------------------------------------------------------------------------------
 
 
+Computed = Mapping[str, pa.Table]
+
+
 @pytest.fixture(scope="module")
-def by_hand(spark: SparkSession) -> Sources:
+def hand_made(spark: SparkSession) -> Sources:
     """A small afternoon. Minutes from noon; jobs of two types, three workers, two tenants."""
     mail: dict[str, Any] = {"queue": "mail", "type": "send"}
     lives = [
@@ -88,16 +107,23 @@ def by_hand(spark: SparkSession) -> Sources:
     return sources_of(spark, lives)
 
 
-def test_throughput_counts_by_minute(by_hand: Sources) -> None:
-    rows = rows_of(TABLES["throughput"], by_hand)
+@pytest.fixture(scope="module")
+def by_hand(hand_made: Sources) -> Computed:
+    """Every table of that afternoon."""
+    return {name: computed(table, hand_made) for name, table in TABLES.items()}
+
+
+def told_by(name: str, tables: Computed) -> list[dict[str, Any]]:
+    return in_order(TABLES[name], tables[name])
+
+
+def test_throughput_counts_by_minute(by_hand: Computed) -> None:
+    rows = told_by("throughput", by_hand)
     told = {
-        (row["tenant"], row["type"], (row["minute"] - NOON) // timedelta(minutes=1), name): row[
-            name
-        ]
+        (*some(row, "tenant", "type"), minute_of(row), column.name): row[column.name]
         for row in rows
-        for name in TABLES["throughput"].columns[6:]
-        for name in [name.name]
-        if row[name]
+        for column in TABLES["throughput"].columns[6:]
+        if row[column.name]
     }
     assert told == {
         ("default", "send", 0, "submitted"): 1,
@@ -127,8 +153,8 @@ def test_throughput_counts_by_minute(by_hand: Sources) -> None:
     assert {row["day"] for row in rows} == {NOON.date()}
 
 
-def test_latency_is_exact(by_hand: Sources) -> None:
-    work, first, second = rows_of(TABLES["latency"], by_hand)
+def test_latency_is_exact(by_hand: Computed) -> None:
+    work, first, second = told_by("latency", by_hand)
     # Waits of 1, 2, 1, 2 minutes; runs of 4, 13, 1.
     assert some(first, "type", "hour", "started", "ended") == ("send", at(0), 4, 3)
     assert some(first, "wait_p50_seconds", "wait_max_seconds") == (90.0, 120.0)
@@ -145,12 +171,12 @@ def test_latency_is_exact(by_hand: Sources) -> None:
     assert some(work, "started", "ended", "wait_max_seconds") == (2, 1, 60.0)
 
 
-def test_outcomes_of_attempts_and_of_jobs(by_hand: Sources) -> None:
+def test_outcomes_of_attempts_and_of_jobs(by_hand: Computed) -> None:
     told = {
         some(row, "type", "outcome", "category", "hour"): some(
             row, "attempts", "jobs", "run_seconds"
         )
-        for row in rows_of(TABLES["outcomes"], by_hand)
+        for row in told_by("outcomes", by_hand)
     }
     assert told == {
         ("send", "completed", "none", at(0)): (1, 1, 240.0),
@@ -163,8 +189,8 @@ def test_outcomes_of_attempts_and_of_jobs(by_hand: Sources) -> None:
     }
 
 
-def test_errors_that_mean_the_same_are_one_group(by_hand: Sources) -> None:
-    told = {row["message"]: row for row in rows_of(TABLES["errors"], by_hand)}
+def test_errors_that_mean_the_same_are_one_group(by_hand: Computed) -> None:
+    told = {row["message"]: row for row in told_by("errors", by_hand)}
     group = told["cannot reach <text> at <n> after <n> tries"]
     assert some(group, "queue", "category", "code") == ("mail", "temporary", "io")
     assert some(group, "occurrences", "jobs", "fatal", "run_seconds") == (2, 2, 1, 840.0)
@@ -175,8 +201,8 @@ def test_errors_that_mean_the_same_are_one_group(by_hand: Sources) -> None:
     assert len(told) == 3
 
 
-def test_retries_and_what_they_cost(by_hand: Sources) -> None:
-    work, first, second = rows_of(TABLES["retries"], by_hand)
+def test_retries_and_what_they_cost(by_hand: Computed) -> None:
+    work, first, second = told_by("retries", by_hand)
     assert some(first, "attempts", "extra_attempts", "failed_attempts", "lost_attempts") == (
         4,
         1,
@@ -189,8 +215,8 @@ def test_retries_and_what_they_cost(by_hand: Sources) -> None:
     assert some(work, "extra_attempts", "lost_attempts", "wasted_seconds") == (1, 1, 300.0)
 
 
-def test_workers_are_busy_in_each_hour_of_an_attempt(by_hand: Sources) -> None:
-    told = {some(row, "worker", "hour"): row for row in rows_of(TABLES["workers"], by_hand)}
+def test_workers_are_busy_in_each_hour_of_an_attempt(by_hand: Computed) -> None:
+    told = {some(row, "worker", "hour"): row for row in told_by("workers", by_hand)}
     assert set(told) == {
         ("w1", at(0)),
         ("w1", at(60)),
@@ -207,18 +233,20 @@ def test_workers_are_busy_in_each_hour_of_an_attempt(by_hand: Sources) -> None:
     assert some(told["w3", at(0)], "losses", "busy_seconds") == (1, 300.0)
 
 
-def test_tenants_share_the_hour(by_hand: Sources) -> None:
-    told = {some(row, "tenant", "hour"): row for row in rows_of(TABLES["tenants"], by_hand)}
+def test_tenants_share_the_hour(by_hand: Computed) -> None:
+    told = {some(row, "tenant", "hour"): row for row in told_by("tenants", by_hand)}
     assert told["acme", at(0)]["attempts_share"] == pytest.approx(3 / 6)
     assert told["acme", at(0)]["run_share"] == pytest.approx(360 / 1380)
     assert some(told["default", at(60)], "attempts_share", "run_share") == (1.0, 1.0)
 
 
-def test_objectives_are_those_of_the_queue_and_burn_by_what_misses_them(by_hand: Sources) -> None:
+def test_objectives_are_those_of_the_queue_and_burn_by_what_misses_them(
+    hand_made: Sources,
+) -> None:
     promised = objectives.Objective(
         queue="mail", start_seconds=60, start_ratio=0.9, finish_seconds=600, success_ratio=0.75
     )
-    work, first, second = rows_of(slo.table(objectives.ordered([promised])), by_hand)
+    work, first, second = rows_of(slo.table(objectives.ordered([promised])), hand_made)
     assert some(first, "started", "started_in_time", "completed", "ended") == (3, 1, 1, 2)
     assert first["start_burn"] == pytest.approx((2 / 3) / 0.1)
     assert first["success_burn"] == pytest.approx((1 / 2) / 0.25)
@@ -228,12 +256,10 @@ def test_objectives_are_those_of_the_queue_and_burn_by_what_misses_them(by_hand:
     assert some(work, "start_seconds", "start_ratio", "ended") == (60.0, 0.99, 1)
 
 
-def test_backlog_is_the_level_at_the_end_of_each_minute(by_hand: Sources) -> None:
+def test_backlog_is_the_level_at_the_end_of_each_minute(by_hand: Computed) -> None:
     told = {
-        (row["queue"], (row["minute"] - NOON) // timedelta(minutes=1)): some(
-            row, "waiting", "ready", "running"
-        )
-        for row in rows_of(TABLES["backlog"], by_hand)
+        (row["queue"], minute_of(row)): some(row, "waiting", "ready", "running")
+        for row in told_by("backlog", by_hand)
     }
     assert told["mail", 0] == (1, 1, 0)
     assert told["mail", 1] == (1, 0, 1)  # a runs, b is blocked
@@ -248,8 +274,8 @@ def test_backlog_is_the_level_at_the_end_of_each_minute(by_hand: Sources) -> Non
     assert told["default", 150] == (1, 1, 1)  # e becomes due
 
 
-def test_a_critical_path_follows_what_ended_last(by_hand: Sources) -> None:
-    told = {row["job_id"]: row for row in rows_of(TABLES["paths"], by_hand)}
+def test_a_critical_path_follows_what_ended_last(by_hand: Computed) -> None:
+    told = {row["job_id"]: row for row in told_by("paths", by_hand)}
     assert set(told) == {"b", "c"}
     assert [step["job_id"] for step in told["b"]["steps"]] == ["a", "b"]
     assert [step["job_id"] for step in told["c"]["steps"]] == ["a", "b", "c"]
@@ -278,7 +304,7 @@ def any_lives(seed: int, count: int) -> list[Life]:
             queue=rng.choice(["mail", "web"]),
             type=rng.choice(["send", "fetch"]),
             due=begin + timedelta(minutes=rng.choice([0, 0, 0, 40])),
-            needs=needs if rng.random() < 0.4 else (),
+            needs=needs if rng.random() < 0.25 else (),
         )
         if life.needs:
             ended = [one.at for one in lives if one.job_id in life.needs]
@@ -312,7 +338,7 @@ def live(life: Life, rng: random.Random) -> None:
             case "f":
                 life.ended(then, "failed", "permanent", message, "E42")
                 return
-            case "d":
+            case _:
                 life.ended(then, "dead", "temporary", message)
                 return
     if rng.random() < 0.3:
@@ -322,7 +348,7 @@ def live(life: Life, rng: random.Random) -> None:
 
 @pytest.fixture(scope="module")
 def at_random(spark: SparkSession) -> Iterator[Sources]:
-    sources = sources_of(spark, any_lives(seed=5, count=400))
+    sources = sources_of(spark, any_lives(seed=5, count=250))
     jobs, attempts = sources.jobs.cache(), sources.attempts.cache()
     yield Sources(jobs, attempts, None)
     jobs.unpersist()
@@ -423,7 +449,8 @@ def offended(
         if spoils is not None:
             spoils[check.name](rows)
         view = f"{table.view}_{number}"
-        spark.createDataFrame(rows, table.ddl).createOrReplaceTempView(view)
+        schema = to_arrow_schema(schema_of(table), timezone="UTC")
+        spark.createDataFrame(pa.Table.from_pylist(rows, schema)).createOrReplaceTempView(view)
         sql = check.sql.replace(table.view, view)
         asked.append(f"SELECT {number} AS number FROM ({sql})")
     names = [check.name for table in GOLD for check in table.checks]
@@ -438,6 +465,16 @@ def test_every_check_passes_on_what_is_right_and_fails_on_what_is_not(
     at_random.attempts.createOrReplaceTempView("silver_attempts")
     assert offended(spark, whole) == set()
     assert offended(spark, whole, SPOILS) == set(SPOILS)
+
+
+def test_the_report_reads_what_the_transforms_give(by_hand: Computed, tmp_path: Path) -> None:
+    for table in GOLD:
+        rows = by_hand[table.name.removeprefix("gold/")]
+        write_deltalake(tmp_path / table.name, rows, partition_by=list(table.partition_by))
+    report = build(read(tmp_path))
+    assert [section.key for section in report.sections if section.is_empty] == []
+    assert [figure.value for figure in report.figures][:2] == ["6", "60.0 %"]
+    assert rollup.BUCKET_SECONDS == latency.BUCKET_SECONDS
 
 
 # --- error groups and objectives -----------------------------------------------------------------
