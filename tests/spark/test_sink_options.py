@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,7 @@ URL = "sqlite:///jobs.db"
 
 def test_names_in_any_case_and_defaults() -> None:
     options = SinkOptions.parse({"URL": URL, "Priority": "HIGH", "checkpointLocation": "/x"})
-    assert options.url == URL
+    assert options.url == f"sqlite:///{Path('jobs.db').absolute()}"
     assert options.priority == Priority.HIGH
     assert not options.atomic
     assert options.queue == "default"
@@ -49,6 +50,23 @@ def test_names_in_any_case_and_defaults() -> None:
 def test_bad_options_say_what_is_wrong(options: dict[str, str], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         SinkOptions.parse(options)
+
+
+def test_paths_hold_in_whatever_folder_a_task_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = SinkOptions.parse(
+        {
+            "url": "sqlite:///a%20b.db?synchronous=normal",
+            "bad_rows": "reject",
+            "rejects": "bad",
+            "keys": "k",
+        }
+    )
+    assert options.url == f"sqlite:///{tmp_path}/a%20b.db?synchronous=normal"
+    assert options.rejects == str(tmp_path / "bad")
+    assert options.keys == str(tmp_path / "k")
 
 
 def test_an_unknown_priority_lists_the_known() -> None:
