@@ -42,6 +42,19 @@ def test_what_is_due_only_later_is_no_backlog(afternoon: Report) -> None:
     assert "mail: 2 jobs due and unclaimed at" in section(afternoon, "backlog").says
 
 
+def test_a_level_lasts_until_it_changes(lake: Path, tmp_path: Path) -> None:
+    """Also over the beginning of the report."""
+    levels = [
+        {"minute": at(-300), "ready": 8, "waiting": 8},
+        {"minute": at(-200), "ready": 7, "waiting": 9, "running": 1},
+    ]
+    write(tmp_path, {"throughput": [{"minute": at(30), "submitted": 1}], "backlog": levels})
+    backlog = section(build(read(tmp_path, since=at(0))), "backlog")
+    assert backlog.rows == [("mail", 7, at(-200), 7, 1, 9)]
+    assert backlog.data is not None
+    assert set(backlog.data["ready"].to_pylist()) == {7}
+
+
 def test_a_path_without_gold_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoGold, match="headrace pipeline run"):
         read(tmp_path)

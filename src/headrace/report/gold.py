@@ -40,7 +40,8 @@ class NoGold(InvalidInput):
 class Gold:
     """Arrow tables by name, cut to `since` <= hour and row time < `until`, and to some queues.
 
-    `workers` and `tenants` know no queues and are never cut to them.
+    `workers` and `tenants` know no queues and are never cut to them. `backlog` begins with the levels at
+    `since`: each queue's last row before it.
     """
 
     tables: dict[str, pa.Table]
@@ -86,12 +87,12 @@ def read(
         )
     until = _end(opened["throughput"])
     begin = _begin(until, since)
-    return Gold(
-        {name: _cut(table, begin, until, queues) for name, table in opened.items()},
-        begin,
-        until,
-        tuple(queues),
-    )
+    tables = {name: _cut(table, begin, until, queues) for name, table in opened.items()}
+    if (backlog := opened["backlog"]) is not None:
+        tables["backlog"] = pa.concat_tables(
+            [_levels_before(backlog, begin, queues), tables["backlog"]]
+        )
+    return Gold(tables, begin, until, tuple(queues))
 
 
 def _open(path: Path) -> DeltaTable | None:
@@ -137,9 +138,23 @@ def _cut(
     dataset = table.to_pyarrow_dataset()
     wanted = (pc.field("day") >= pa.scalar(begin.date())) & (pc.field("hour") >= _scalar(begin))
     wanted &= pc.field("hour") < _scalar(until)
-    if queues and "queue" in dataset.schema.names:
-        wanted &= pc.field("queue").isin(list(queues))
-    return _times_in_us(dataset.to_table(filter=wanted))
+    return _times_in_us(dataset.to_table(filter=wanted & _of(queues, dataset.schema)))
+
+
+def _levels_before(backlog: DeltaTable, begin: datetime, queues: Sequence[str]) -> pa.Table:
+    """Of each queue the last row before that time; a level stays until the next row."""
+    dataset = backlog.to_pyarrow_dataset()
+    before = (pc.field("hour") < _scalar(begin)) & _of(queues, dataset.schema)
+    earlier = _times_in_us(dataset.to_table(filter=before))
+    last = earlier.group_by("queue").aggregate([("minute", "max")])
+    last = last.rename_columns({"minute_max": "minute"})
+    return earlier.join(last, ["queue", "minute"], join_type="inner").select(earlier.column_names)
+
+
+def _of(queues: Sequence[str], schema: pa.Schema) -> Any:
+    if not queues or "queue" not in schema.names:
+        return pc.scalar(True)  # noqa: FBT003 - a condition that always holds
+    return pc.field("queue").isin(list(queues))
 
 
 def _scalar(moment: datetime) -> Any:
