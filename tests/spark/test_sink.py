@@ -164,7 +164,9 @@ def test_a_stream_whose_last_batch_is_replayed_stores_each_row_once(
             .json(str(lines))
             .selectExpr("if(bad, ' ', 't') AS type", "named_struct('n', n) AS payload")
             .writeStream.format("headrace")
-            .options(url=durable_url, atomic=atomic, bad_rows="reject", rejects=tmp_path / "bad")
+            .options(
+                url=durable_url, atomic=atomic, bad_rows="reject", rejects=str(tmp_path / "bad")
+            )
             .option("checkpointLocation", str(checkpoint))
             .trigger(availableNow=True)
             .start()

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
 URL = "sqlite:///jobs.db"
 
 
+def schema_of(columns: str) -> t.StructType:
+    """Needs a session: Spark itself reads the text."""
+    schema = t.StructType.fromDDL(columns)
+    assert isinstance(schema, t.StructType)
+    return schema
+
+
 def test_names_in_any_case_and_defaults() -> None:
     options = SinkOptions.parse({"URL": URL, "Priority": "HIGH", "checkpointLocation": "/x"})
     assert options.url == f"sqlite:///{Path('jobs.db').absolute()}"
@@ -76,7 +83,7 @@ def test_an_unknown_priority_lists_the_known() -> None:
 
 def test_every_known_column_is_taken(spark: SparkSession) -> None:
     check_schema(
-        t.StructType.fromDDL(
+        schema_of(
             "type string, payload struct<a: int, b: array<map<string, decimal(10, 2)>>>, queue string, "
             "priority tinyint, run_at timestamp, tags map<string, int>, key string, tenant string, "
             "after array<string>"
@@ -84,7 +91,7 @@ def test_every_known_column_is_taken(spark: SparkSession) -> None:
         type_given=False,
     )
     check_schema(
-        t.StructType.fromDDL("payload string, tags array<string>, after string"),
+        schema_of("payload string, tags array<string>, after string"),
         type_given=True,
     )
 
@@ -109,7 +116,7 @@ def test_every_known_column_is_taken(spark: SparkSession) -> None:
     ],
 )
 def test_bad_columns_say_what_is_wrong(spark: SparkSession, columns: str, said: str) -> None:
-    schema = t.StructType.fromDDL(columns)
+    schema = schema_of(columns)
     with pytest.raises(InvalidInput, match=said):
         check_schema(schema, type_given=False)
 

@@ -55,14 +55,16 @@ def jobs_of(url: str) -> list[Job]:
     async def read(manager: JobManager) -> list[Job]:
         return list(await manager.store.find(Query(limit=10_000)))
 
-    return with_manager(url, read)
+    found: list[Job] = with_manager(url, read)
+    return found
 
 
 def events_of(url: str) -> list[Event]:
     async def read(manager: JobManager) -> list[Event]:
         return list(await manager.store.events(EventQuery(limit=10_000)))
 
-    return with_manager(url, read)
+    found: list[Event] = with_manager(url, read)
+    return found
 
 
 def with_manager(url: str, call: Any) -> Any:

@@ -106,7 +106,7 @@ def test_a_speculated_task_stores_no_row_twice_and_loses_none(
     script = tmp_path / "driver.py"
     script.write_text(DRIVER)
     ended = subprocess.run(
-        [sys.executable, script, cluster.url, url, marks, atomic]
+        [sys.executable, str(script), cluster.url, url, str(marks), atomic]
         + [str(number) for number in (ROWS, PARTITIONS, SLOW)],
         cwd=tmp_path,
         env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},

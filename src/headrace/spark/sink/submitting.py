@@ -125,7 +125,8 @@ async def submit_rows(manager: JobManager, specs: Sequence[JobSpec]) -> tuple[in
 async def _check_repeated(manager: JobManager, by_place: Mapping[str | None, JobSpec]) -> None:
     """Look before anything is stored. A task stores its rows in order: if the first is new, all are."""
     ids = [job_id for job_id in by_place if job_id is not None]
-    if ids and await patiently(lambda: manager.look_up(ids[:1])):
+    first = await patiently(lambda: manager.look_up(ids[:1]))
+    if first:
         stored = await patiently(lambda: manager.look_up(ids))
         for job_id, job in stored.items():
             _check_same(by_place[job_id], job)
