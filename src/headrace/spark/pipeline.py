@@ -11,7 +11,7 @@ Whatever ends a run, the next one goes on from where it was: every table is then
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +26,7 @@ from headrace.spark.lake.intake import BATCH_EVENTS, Tell
 from headrace.spark.lake.runner import Summary, opened
 from headrace.spark.lake.silver import Silver
 from headrace.spark.lake.store import Store
+from headrace.spark.lake.table import Table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,15 +61,17 @@ def run(
     full_check: bool = False,
     batch_events: int = BATCH_EVENTS,
     tell: Tell | None = None,
+    tables: Sequence[Table] | None = None,
 ) -> Summary:
     """Bring the lake up to what the store's log holds now, check it, and say what was done.
 
     `full`: read the whole log again and compute silver and gold anew, from bronze, which keeps what the
-    store has trimmed. `full_check`: check everything, not only what this run brought.
+    store has trimmed. `full_check`: check everything, not only what this run brought. `tables`: only these
+    of gold; the others stay as they are, and miss what this run brings.
 
     Raises LakeBusy, OtherStore, LakeTooNew, ChecksFailed.
     """
-    with opened(url, Path(lake), spark, tell) as work:
+    with opened(url, Path(lake), spark, tell, tables) as work:
         work.start()
         if full:
             work.begin_anew()
@@ -89,13 +92,14 @@ def follow(
     every_seconds: float = FOLLOW_SECONDS,
     batch_events: int = BATCH_EVENTS,
     tell: Tell | None = None,
-) -> Iterator[Summary]:
+    tables: Sequence[Table] | None = None,
+) -> Generator[Summary]:
     """Keep the lake up to date until the iterator is closed; one summary per time that gold was.
 
     Bronze and silver follow the log every so many seconds; gold and the checks come behind, as fast as they
-    can. Raises what `run` raises.
+    can. `tables`: only these of gold. Raises what `run` raises.
     """
-    with opened(url, Path(lake), spark, tell) as work:
+    with opened(url, Path(lake), spark, tell, tables) as work:
         work.start()
         query = work.stream(every_seconds, batch_events)
         try:

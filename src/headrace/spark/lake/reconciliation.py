@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,6 +29,7 @@ _ALWAYS = ("state", "attempt", "failures", "losses", "run_at", "updated_at")
 _WHOLE_LIVES = ("created_at", "started_at", "finalized_at", "assignee", "assigned_at")
 """These come from events that a trimmed log may no longer hold."""
 _COMPARED = pa.schema([JOBS.field(name) for name in ("id", "version", *_ALWAYS, *_WHOLE_LIVES)])
+_SEQ = pa.schema([EVENTS.field("seq")])
 _COLUMNS = [field for field in _COMPARED if field.name not in ("id", "version")]
 
 _LATEST = """SELECT * FROM (SELECT *, row_number() OVER (PARTITION BY job_id ORDER BY last_seq DESC) AS nth
@@ -52,20 +53,16 @@ AGREEMENT = Check(
 )
 
 
-def missing_events(url: str, after: str, upto: str, bronze: Snapshot) -> list[Offence]:
+def missing_events(
+    spark: SparkSession, url: str, after: str, upto: str, bronze: Snapshot
+) -> list[Offence]:
     """Events that the store's log holds between two cursors and bronze does not."""
     if not upto or after == upto:
         return []
-    extract = extract_of(SourceOptions.parse({"url": url, "table": "events"}))
-    narrow = pa.schema([EVENTS.field("seq")])
-    begin = after or extract.log_start()
-    told = pa.chunked_array(
-        [
-            batch["seq"]
-            for piece in extract.cut_log(begin, upto, Pieces(None, 500_000))
-            for batch in extract.rows("events", piece, narrow)
-        ],
-        pa.int64(),
+    told = (
+        spark.range(1, numPartitions=1)
+        .mapInArrow(_seqs(url, after, upto), "seq long")
+        .toArrow()["seq"]
     )
     if not len(told):
         return []
@@ -77,6 +74,25 @@ def missing_events(url: str, after: str, upto: str, bronze: Snapshot) -> list[Of
         return []
     sample = tuple(f"seq {seq}" for seq in lacking[:SAMPLE_ROWS])
     return [Offence("bronze/events", "it holds every event of the log", len(lacking), sample)]
+
+
+def _seqs(
+    url: str, after: str, upto: str
+) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """The seqs between two cursors, to be read in a task, never here.
+
+    This process has the file of a SQLite store open by Python's own library: a second library in the same
+    process would undo its locks.
+    """
+
+    def read(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            extract = extract_of(SourceOptions.parse({"url": url, "table": "events"}))
+            begin = after or extract.log_start()
+            for piece in extract.cut_log(begin, upto, Pieces(None, 500_000)):
+                yield from extract.rows("events", piece, _SEQ)
+
+    return read
 
 
 def disagreements(spark: SparkSession, url: str, store: Store, seq: int) -> list[Offence]:

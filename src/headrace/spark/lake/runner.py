@@ -195,7 +195,7 @@ class Work:
         self, spark: SparkSession, bronze: Snapshot, least: int, *, everything: bool
     ) -> list[Offence]:
         begin, self._begin = "" if everything else self._begin, self.home.state().cursor
-        return missing_events(self._url, begin, self._begin, bronze) + disagreements(
+        return missing_events(spark, self._url, begin, self._begin, bronze) + disagreements(
             spark, self._url, self._store, least
         )
 
