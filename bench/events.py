@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - the texts are put together from our own words and numbers
 """Histories in bulk, for measurements of what reads the log: jobs and their events, straight into the tables.
 
 Most jobs complete at once, one in ten after a retry, one in twenty ends dead. They agree with what a
@@ -44,7 +45,8 @@ _STEPS = """
 (2, 3, 'dead', 'running', 'dead', 3, 1, 1, 1500000, 0, NULL, 1000000, 'HTTP_410')
 """
 _STEP_COLUMNS = (
-    "story, step, kind, before, after, version, attempt, failures, later, ready, wait_us, run_us, code"
+    "story, step, kind, before, after, version, attempt, failures, later, ready,"
+    " wait_us, run_us, code"
 )
 _STORY = "CASE WHEN n % 20 = 0 THEN 2 WHEN n % 20 <= 2 THEN 1 ELSE 0 END"
 
@@ -85,7 +87,9 @@ def _sqlite(path: Path, first: int, jobs: int) -> None:
         for start in range(first, first + jobs, CHUNK_JOBS):
             end = min(start + CHUNK_JOBS, first + jobs)
             connection.execute("BEGIN IMMEDIATE")
-            connection.execute("CREATE TEMP TABLE made AS " + _sqlite_jobs(start, end, base - first + 1))
+            connection.execute(
+                "CREATE TEMP TABLE made AS " + _sqlite_jobs(start, end, base - first + 1)
+            )
             step = _step_us(jobs)
             connection.execute(
                 "CREATE TEMP TABLE lane_of AS SELECT value AS lane, key AS place FROM json_each(?)",
@@ -112,48 +116,54 @@ def _sqlite_statements(step: int, lanes: int) -> list[str]:
     at = f"{FIRST} + made.n * {step}"
     joined = f"made JOIN lane_of ON lane_of.place = made.n % {lanes}"
     told = f"(WITH steps ({_STEP_COLUMNS}) AS (VALUES {_STEPS}) SELECT * FROM steps) AS steps"
-    last = (
-        "steps.step = (CASE made.story WHEN 1 THEN 5 ELSE 3 END) AND steps.story = made.story"
-    )
+    last = "steps.step = (CASE made.story WHEN 1 THEN 5 ELSE 3 END) AND steps.story = made.story"
     return [
-        "INSERT INTO jobs (seq, id, lane, state, version, run_at, updated_at, attempt, failures, losses,"
-        " assignee, assigned_at, scheduled_at, started_at, last_failed_at, finalized_at,"
-        " failure_message, failure_category, failure_code, tags, created_at, depth, max_attempts,"
-        " lease_seconds)"
-        f" SELECT made.seq, made.id, lane_of.lane, steps.after, steps.version, {at} + steps.ready,"
-        f" {at} + steps.later, steps.attempt, steps.failures, 0, made.worker,"
-        f" {at} + steps.later - steps.run_us, {at} + steps.ready, {at} + 500000,"
-        f" CASE WHEN made.story > 0 THEN {at} + 1500000 END, {at} + steps.later,"
-        " CASE made.story WHEN 2 THEN 'gone: page ' || made.n WHEN 1 THEN 'busy: try ' || made.n END,"
-        " CASE WHEN made.story > 0 THEN 'temporary' END,"
-        " CASE made.story WHEN 2 THEN 'HTTP_410' WHEN 1 THEN 'HTTP_503' END,"
-        f" '[\"bench\"]', {at}, 0, CASE made.story WHEN 2 THEN 1 ELSE 3 END, 30.0"
-        f" FROM {joined} JOIN {told} ON {last}",
+        (
+            "INSERT INTO jobs (seq, id, lane, state, version, run_at, updated_at, attempt, failures, losses,"
+            " assignee, assigned_at, scheduled_at, started_at, last_failed_at, finalized_at,"
+            " failure_message, failure_category, failure_code, tags, created_at, depth, max_attempts,"
+            " lease_seconds)"
+            f" SELECT made.seq, made.id, lane_of.lane, steps.after, steps.version, {at} + steps.ready,"
+            f" {at} + steps.later, steps.attempt, steps.failures, 0, made.worker,"
+            f" {at} + steps.later - steps.run_us, {at} + steps.ready, {at} + 500000,"
+            f" CASE WHEN made.story > 0 THEN {at} + 1500000 END, {at} + steps.later,"
+            " CASE made.story WHEN 2 THEN 'gone: page ' || made.n WHEN 1 THEN 'busy: try ' || made.n END,"
+            " CASE WHEN made.story > 0 THEN 'temporary' END,"
+            " CASE made.story WHEN 2 THEN 'HTTP_410' WHEN 1 THEN 'HTTP_503' END,"
+            f" '[\"bench\"]', {at}, 0, CASE made.story WHEN 2 THEN 1 ELSE 3 END, 30.0"
+            f" FROM {joined} JOIN {told} ON {last}"
+        ),
         "INSERT INTO payloads (seq, payload) SELECT seq, payload FROM made",
-        "INSERT INTO results (seq, result)"
-        " SELECT seq, CAST('{\"ok\":true}' AS BLOB) FROM made WHERE story < 2",
+        (
+            "INSERT INTO results (seq, result)"
+            " SELECT seq, CAST('{\"ok\":true}' AS BLOB) FROM made WHERE story < 2"
+        ),
         "INSERT INTO job_tags (tag, seq) SELECT 'bench', seq FROM made",
-        "INSERT INTO events (at, lane, job_seq, job_id, kind, before, after, version, attempt, failures,"
-        " losses, run_at, worker, lease_until, category, code, message, wait_us, run_us, payload_bytes,"
-        " result_bytes, detail)"
-        f" SELECT {at} + steps.later, lane_of.lane, made.seq, made.id, steps.kind, steps.before,"
-        f" steps.after, steps.version, steps.attempt, steps.failures, 0, {at} + steps.ready,"
-        " CASE WHEN steps.step > 1 THEN made.worker END,"
-        f" CASE WHEN steps.kind = 'leased' THEN {at} + steps.later + 30000000 END,"
-        " CASE WHEN steps.code IS NOT NULL THEN 'temporary' END, steps.code,"
-        " CASE steps.code WHEN 'HTTP_410' THEN 'gone: page ' || made.n"
-        " WHEN 'HTTP_503' THEN 'busy: try ' || made.n END,"
-        " steps.wait_us, steps.run_us, CASE WHEN steps.step = 1 THEN length(made.payload) END,"
-        " CASE WHEN steps.kind = 'completed' THEN 11 END,"
-        " CASE WHEN steps.step = 1 THEN CAST('{\"tags\":[\"bench\"],\"max_attempts\":' ||"
-        " CASE made.story WHEN 2 THEN 1 ELSE 3 END || '}' AS BLOB) END"
-        f" FROM {joined} JOIN {told} ON steps.story = made.story ORDER BY 1, made.n",
-        "UPDATE lanes SET completed = lanes.completed + told.completed, dead = lanes.dead + told.dead,"
-        " completed_failures = lanes.completed_failures + told.completed_failures,"
-        " dead_failures = lanes.dead_failures + told.dead FROM (SELECT lane_of.lane,"
-        " sum(made.story < 2) AS completed, sum(made.story = 2) AS dead,"
-        f" sum(made.story = 1) AS completed_failures FROM {joined} GROUP BY lane_of.lane) AS told"
-        " WHERE lanes.id = told.lane",
+        (
+            "INSERT INTO events (at, lane, job_seq, job_id, kind, before, after, version, attempt, failures,"
+            " losses, run_at, worker, lease_until, category, code, message, wait_us, run_us, payload_bytes,"
+            " result_bytes, detail)"
+            f" SELECT {at} + steps.later, lane_of.lane, made.seq, made.id, steps.kind, steps.before,"
+            f" steps.after, steps.version, steps.attempt, steps.failures, 0, {at} + steps.ready,"
+            " CASE WHEN steps.step > 1 THEN made.worker END,"
+            f" CASE WHEN steps.kind = 'leased' THEN {at} + steps.later + 30000000 END,"
+            " CASE WHEN steps.code IS NOT NULL THEN 'temporary' END, steps.code,"
+            " CASE steps.code WHEN 'HTTP_410' THEN 'gone: page ' || made.n"
+            " WHEN 'HTTP_503' THEN 'busy: try ' || made.n END,"
+            " steps.wait_us, steps.run_us, CASE WHEN steps.step = 1 THEN length(made.payload) END,"
+            " CASE WHEN steps.kind = 'completed' THEN 11 END,"
+            ' CASE WHEN steps.step = 1 THEN CAST(\'{"tags":["bench"],"max_attempts":\' ||'
+            " CASE made.story WHEN 2 THEN 1 ELSE 3 END || '}' AS BLOB) END"
+            f" FROM {joined} JOIN {told} ON steps.story = made.story ORDER BY 1, made.n"
+        ),
+        (
+            "UPDATE lanes SET completed = lanes.completed + told.completed, dead = lanes.dead + told.dead,"
+            " completed_failures = lanes.completed_failures + told.completed_failures,"
+            " dead_failures = lanes.dead_failures + told.dead FROM (SELECT lane_of.lane,"
+            " sum(made.story < 2) AS completed, sum(made.story = 2) AS dead,"
+            f" sum(made.story = 1) AS completed_failures FROM {joined} GROUP BY lane_of.lane) AS told"
+            " WHERE lanes.id = told.lane"
+        ),
     ]
 
 

@@ -135,9 +135,9 @@ class PostgresExtract:
         with self.connection() as connection:
             if piece.unbroken:
                 self._check_unbroken(connection, piece)
-            yield from shaped(self.batches(connection, table, piece, columns), columns)
+            yield from shaped(self._batches(connection, table, piece, columns), columns)
 
-    def batches(
+    def _batches(
         self, connection: Connection, table: Table, piece: Slice, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """As the driver hands them out."""

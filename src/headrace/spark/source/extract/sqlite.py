@@ -16,6 +16,7 @@ from typing import Any
 
 import adbc_driver_sqlite.dbapi
 import pyarrow as pa
+import pyarrow.compute as pc
 from adbc_driver_sqlite import StatementOptions
 
 from headrace.clock import to_us
@@ -32,13 +33,15 @@ from headrace.spark.source.extract.ranges import (
 from headrace.spark.source.extract.shape import shaped
 from headrace.spark.source.options import Predicates
 
-import os
-_BATCH_ROWS = int(os.environ.get("HR_BATCH","32768"))
+_BATCH_ROWS = 32_768
 _BUSY_MS = 30_000
 _VIEW = {"events": "event_log", "histories": "event_log", "jobs": "job_list"}
 _PLACE = {"events": "seq", "histories": "job_seq", "jobs": "seq"}
 _TIME = {"events": "at", "jobs": "created_at"}
-_COMPUTED = {"cursor": "CAST(seq AS TEXT)"}
+_OF_LANE = frozenset({"tenant", "queue", "type", "priority"})
+"""Of events: few different values in many rows, so they are put in here and not by a join."""
+_COMPUTED = {"cursor": pa.int64()}
+"""Made from the seq."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,13 @@ class SqliteExtract:
         with self.connection() as connection:
             if piece.unbroken:
                 _check_unbroken(connection, piece)
-            found = self.batches(connection, table, piece, columns)
-            yield from shaped(_without_first_row(found), columns)
+            asked = _asked(table, columns)
+            found = _without_first_row(self._batches(connection, table, piece, asked))
+            if "lane" in asked.names:
+                found = _spelled_out(found, columns.names, _lanes(connection))
+            yield from shaped(found, columns)
 
-    def batches(
+    def _batches(
         self, connection: Connection, table: Table, piece: Slice, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """As the driver hands them out, the row that tells the types first."""
@@ -106,7 +112,9 @@ class SqliteExtract:
         for condition, value in _filters(self.predicates, _TIME.get(table)):
             conditions.append(condition)
             values.append(value)
-        selected = ", ".join(_COMPUTED.get(name, _quoted(name)) for name in columns.names)
+        selected = ", ".join(
+            "seq" if name in _COMPUTED else _quoted(name) for name in columns.names
+        )
         sql = (
             f"SELECT {_specimen(columns)} "
             f"UNION ALL SELECT {selected} FROM {_VIEW[table]} WHERE {' AND '.join(conditions)}"
@@ -172,6 +180,40 @@ def _filters(predicates: Predicates, time: str | None) -> Iterator[tuple[str, An
         yield f"{time} >= ?", to_us(predicates.since)
     if time is not None and predicates.until is not None:
         yield f"{time} < ?", to_us(predicates.until)
+
+
+def _asked(table: Table, columns: pa.Schema) -> pa.Schema:
+    """What the query gives instead: of events one number for all that the lane tells, and for the cursor."""
+    if table == "jobs":
+        return columns
+    asked = [
+        field.with_type(_COMPUTED.get(field.name, field.type))
+        for field in columns
+        if field.name not in _OF_LANE
+    ]
+    if len(asked) < len(columns):
+        asked.append(pa.field("lane", pa.int64()))
+    return pa.schema(asked)
+
+
+def _lanes(connection: Connection) -> pa.Table:
+    with closing(connection.cursor()) as cursor:
+        cursor.execute("SELECT id, tenant, queue, type, priority FROM event_lanes")
+        return cursor.fetch_arrow_table().combine_chunks()
+
+
+def _spelled_out(
+    found: Iterator[pa.RecordBatch], names: Sequence[str], lanes: pa.Table
+) -> Iterator[pa.RecordBatch]:
+    """The columns of these names, those of the lane by its number, which comes last."""
+    for batch in found:
+        columns = dict(
+            zip((name for name in names if name not in _OF_LANE), batch.columns, strict=False)
+        )
+        places = pc.index_in(batch.columns[-1], value_set=lanes["id"].combine_chunks())
+        for name in _OF_LANE.intersection(names):
+            columns[name] = lanes[name].combine_chunks().take(places)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in names], names=list(names))
 
 
 def _specimen(columns: pa.Schema) -> str:

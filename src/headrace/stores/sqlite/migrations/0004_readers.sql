@@ -1,6 +1,8 @@
 -- Views for readers that are not Headrace: the log by job, and the jobs themselves.
 
--- As before, and the seq of the job at the end, so that the events of whole jobs can be read in ranges.
+-- As before, and at the end the seq of the job, so that the events of whole jobs can be read in ranges,
+-- and the lane, so that who reads many need not have its words spelled out in every row. Every lane that
+-- an event names is there; with LEFT, SQLite leaves the join out where nothing of the lane is asked for.
 DROP VIEW event_log;
 
 CREATE VIEW event_log AS
@@ -30,9 +32,21 @@ SELECT
     events.payload_bytes,
     events.result_bytes,
     events.detail,
-    events.job_seq
+    events.job_seq,
+    events.lane
 FROM events
-INNER JOIN lanes ON lanes.id = events.lane;
+LEFT JOIN lanes ON lanes.id = events.lane;
+
+-- The lanes that events name.
+CREATE VIEW event_lanes AS
+SELECT
+    lanes.id,
+    lanes.tenant,
+    lanes.queue,
+    lanes.type,
+    lanes.priority
+FROM lanes
+WHERE lanes.limit_key IS NULL;
 
 -- Where the log begins and ends: all up to `start` has been trimmed, `end` is the last number given.
 CREATE VIEW log_ends AS
