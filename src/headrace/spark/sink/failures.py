@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.errors import InvalidInput
+from headrace.errors import HeadraceError
 from headrace.spark.sink.rows import BadRow
 
 EXAMPLES_MAX = 10
 
 
-class BadRows(InvalidInput):
+class BadRows(HeadraceError):
     """Rows of the write cannot be jobs."""
 
     code = "BAD_ROWS"
@@ -27,7 +27,7 @@ class BadRows(InvalidInput):
         )
 
 
-class RowsChanged(InvalidInput):
+class RowsChanged(HeadraceError):
     """A row's name was given to other contents by an earlier attempt: the rows do not keep their order."""
 
     code = "ROWS_CHANGED"

@@ -80,8 +80,6 @@ class Submitter:
             return
         try:
             self.count(*await submit_rows(self.manager, [row.spec for row in rows]))
-        except RowsChanged:
-            raise
         except InvalidInput as error:
             if len(rows) == 1:
                 batch.problems[rows[0].place] = error
