@@ -1,0 +1,232 @@
+"""The real pipeline killed with kill -9 seven times while events keep coming: every table is exact after.
+
+Six of the kills fall into the commits, right before or right after one; the seventh anywhere. A kill after
+the last commit of a batch makes Spark tell that batch again. The seed is printed; HEADRACE_SEED sets it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil  # type: ignore[import-untyped]  # comes with the wheel of the PostgreSQL server
+import pytest
+from deltalake import DeltaTable
+
+from headrace import JobSpec
+from headrace.connect import open_store
+from headrace.model import Event
+from headrace.spark.lake.gold import GOLD
+from headrace.spark.lake.home import Home
+from headrace.stores.base import EventQuery
+from tests.spark import oracle
+from tests.spark.lakes import assert_exact
+from tests.spark.wild import wild_on
+from tests.stores.postgres import server as postgres
+
+PROGRAM = Path(__file__).parent / "dying_pipeline.py"
+BATCH_EVENTS = 400
+RUN_SECONDS_MAX = 240
+
+pytestmark = [pytest.mark.timeout(1200), pytest.mark.filterwarnings("ignore::ResourceWarning")]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with postgres.running(durable=False) as server:
+        yield postgres.Schemas(server).take()
+
+
+def test_seven_kills_and_a_replayed_batch_leave_every_table_exact(url: str, tmp_path: Path) -> None:
+    seed = int(os.environ.get("HEADRACE_SEED") or random.randrange(2**32))
+    print(f"\nHEADRACE_SEED={seed}")
+    dice = random.Random(seed)
+    lake = tmp_path / "lake"
+    asyncio.run(_begin(url, seed))
+    points = [
+        f"{when}:{table}:{dice.randrange(1, 4)}"
+        for table in ("bronze/events", "silver/attempts", "silver/jobs")
+        for when in ("before", "after")
+    ]
+    # One of the six dies in gold instead; which one of the others it replaces does not matter for them.
+    points[dice.randrange(4)] = f"after:{dice.choice(GOLD).name}:1"
+    dice.shuffle(points)
+    points.insert(dice.randrange(7), "any time")
+    with _churn(url, seed):
+        for point in points:
+            died = _killed(point, url, lake, dice)
+            print(f"{point}: killed after {died:.1f} s, {_told(lake)}")
+    ended = _start("never", url, lake)
+    assert ended.wait(RUN_SECONDS_MAX) == 0
+    events = asyncio.run(_events(url))
+    assert Home(lake).state().touched == {}
+    assert_exact(lake, events)
+    _assert_throughput(lake, events)
+    fresh = tmp_path / "fresh"
+    assert _start("never", url, fresh).wait(RUN_SECONDS_MAX) == 0
+    for table in GOLD:
+        assert _gold(lake, table.name, table.key) == _gold(fresh, table.name, table.key), table.name
+    print(f"{len(events)} events, {_told(lake)}: exact")
+
+
+# --- the pipeline --------------------------------------------------------------------------------
+
+
+def _start(point: str, url: str, lake: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [
+            *(sys.executable, str(PROGRAM), point, "--url", url, "--lake", str(lake)),
+            *("--batch-events", str(BATCH_EVENTS), "--master", "local[2,3]"),
+        ],
+        stdout=subprocess.DEVNULL,
+    )
+
+
+def _killed(point: str, url: str, lake: Path, dice: random.Random) -> float:
+    """Run it until it dies at that point; the seconds it took."""
+    started = time.monotonic()
+    process = _start("never" if point == "any time" else point, url, lake)
+    family: list[psutil.Process] = []
+    ends = started + (dice.uniform(5, 25) if point == "any time" else RUN_SECONDS_MAX)
+    while process.poll() is None and time.monotonic() < ends:
+        try:
+            family = psutil.Process(process.pid).children(recursive=True) or family
+        except psutil.NoSuchProcess:
+            break
+        time.sleep(0.05)
+    if process.poll() is None:
+        assert point == "any time", f"{point} was never reached"
+        process.kill()
+    code = process.wait()
+    # Its Java notices and ends by itself; two at once would make the machine slow, not the tables wrong.
+    psutil.wait_procs(family, timeout=60)
+    assert code == -9 or point == "any time", f"{point} ended with {code}"
+    return time.monotonic() - started
+
+
+def _told(lake: Path) -> str:
+    def marks(name: str) -> int:
+        path = str(lake / name)
+        if not DeltaTable.is_deltatable(path):
+            return -1
+        found = DeltaTable(path).transaction_version("headrace batch")
+        return -1 if found is None else found
+
+    return ", ".join(
+        f"{name} at batch {marks(name)}"
+        for name in ("bronze/events", "silver/attempts", "silver/jobs")
+    )
+
+
+# --- the store -----------------------------------------------------------------------------------
+
+
+async def _begin(url: str, seed: int) -> None:
+    """Enough for several batches in the first run."""
+    store = await open_store(url, migrate=True)
+    wild = await wild_on(store, seed)
+    await wild.manager.submit_many([JobSpec(type="bulk", payload=n) for n in range(900)])
+    for _ in range(4):
+        wild.clock.advance(30)
+        for job in await wild.manager.claim("early", limit=150):
+            await wild.manager.complete(job.id, job.token, {"n": 1})
+    await store.close()
+
+
+@contextmanager
+def _churn(url: str, seed: int) -> Iterator[None]:
+    """Things keep happening in the store, by several workers at once, while the block lasts."""
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    async def worker(number: int) -> None:
+        store = await open_store(url)
+        wild = await wild_on(store, seed + number)
+        wild.clock.advance(3600 * number)
+        wild.made = 100_000 * number
+        while not stop.is_set():
+            await wild.steps(10)
+            await asyncio.sleep(0.05)
+        await store.close()
+
+    async def all_workers() -> None:
+        await asyncio.gather(*(worker(number) for number in (1, 2, 3)))
+
+    def run() -> None:
+        try:
+            asyncio.run(all_workers())
+        except BaseException as error:  # noqa: BLE001 - told to the test below
+            failed.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+    assert not failed, failed
+
+
+async def _events(url: str) -> list[Event]:
+    store = await open_store(url)
+    found: list[Event] = []
+    while page := await store.events(EventQuery(after=found[-1].cursor if found else "")):
+        found += page
+    await store.close()
+    return found
+
+
+# --- gold ----------------------------------------------------------------------------------------
+
+
+def _assert_throughput(lake: Path, events: list[Event]) -> None:
+    """Minute by minute, from plain Python's rows."""
+    told: Counter[tuple[Any, ...]] = Counter()
+    names = ("submitted", "started", "completed", "failed", "dead", "cancelled", "abandoned")
+    for row in DeltaTable(str(lake / "gold" / "throughput")).to_pyarrow_table().to_pylist():
+        for name in names:
+            if row[name]:
+                told[row["tenant"], row["queue"], row["type"], row["minute"], name] += row[name]
+    wanted: Counter[tuple[Any, ...]] = Counter()
+
+    def count(row: dict[str, Any], at: Any, name: str) -> None:
+        minute = at.replace(second=0, microsecond=0)
+        wanted[row["tenant"], row["queue"], row["type"], minute, name] += 1
+
+    for row in oracle.jobs(events):
+        count(row, row["created_at"], "submitted")
+        if row["finalized_at"] is not None:
+            count(row, row["finalized_at"], row["state"])
+    for row in oracle.attempts(events):
+        count(row, row["leased_at"], "started")
+    assert told == wanted
+
+
+def _gold(lake: Path, name: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
+    """The rows in order; sums of floats may differ in their last digits by the order of adding."""
+    rows = DeltaTable(str(lake / name)).to_pyarrow_table().to_pylist()
+    rounded = [{column: _rounded(value) for column, value in row.items()} for row in rows]
+    return sorted(rounded, key=lambda row: repr([row[part] for part in key]))
+
+
+def _rounded(value: Any) -> Any:
+    match value:
+        case float():
+            return float(f"{value:.9g}")
+        case dict():
+            return {name: _rounded(part) for name, part in value.items()}
+        case list():
+            return [_rounded(part) for part in value]
+        case _:
+            return value
