@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from headrace.spark.lake.delta import Folder, Snapshot
 from headrace.spark.lake.table import Check, Table, columns_of
-from headrace.spark.schemas import EVENTS
+from headrace.spark.schemas import EVENTS, meanings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,32 +26,7 @@ EVENTS_TABLE = Table(
     columns=columns_of(
         SCHEMA,
         {
-            "seq": "The event's number, unique in its store.",
-            "cursor": "Where a reader of the log that has seen this event resumes.",
-            "at": "When it happened.",
-            "tenant": "The job's tenant.",
-            "queue": "The job's queue.",
-            "type": "The job's type.",
-            "job_id": "The job.",
-            "kind": "What happened: enqueued, leased, completed, …",
-            "before?": "The job's state before; none when it was enqueued.",
-            "after": "The job's state after.",
-            "version": "Counts the job's changes.",
-            "attempt": "How often the job had been claimed.",
-            "failures": "How often it had failed.",
-            "losses": "How often its worker had vanished.",
-            "priority": "From 0 (critical) to 4 (bulk).",
-            "run_at": "When the job was, or will be, due.",
-            "worker?": "Its last worker.",
-            "lease_until?": "How long the lease holds without a heartbeat.",
-            "category?": "Of the failure that this event tells of.",
-            "code?": "The failure's code.",
-            "message?": "The failure's message, cut to 1,000 characters.",
-            "wait_us?": "leased: microseconds from due to claimed.",
-            "run_us?": "Leaving a lease: microseconds since the claim.",
-            "payload_bytes?": "enqueued: the size of the payload.",
-            "result_bytes?": "completed: the size of the result.",
-            "detail?": "enqueued: JSON with tags, key, links, limits and dependencies.",
+            **meanings("events"),
             "on": "The day it happened, UTC; the table is partitioned by it.",
             "batch": "The run's batch that brought it.",
         },
