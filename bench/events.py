@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from contextlib import closing
-from datetime import datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import asyncpg
 
 from headrace import JobSpec, connect
-from headrace.clock import from_us, to_us
+from headrace.clock import to_us
 from headrace.stores.postgres import address
 from headrace.stores.postgres.sql import quote
 
@@ -27,8 +27,9 @@ TYPES = ("send", "resize", "render", "charge")
 EVENTS_PER_JOB = 3.2
 CHUNK_JOBS = 50_000
 """Of one transaction."""
-FIRST = to_us(datetime.fromisoformat("2026-06-01T00:00:00+00:00"))
 SPREAD_US = 4 * 86_400 * 1_000_000
+FIRST = to_us(datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)) - SPREAD_US
+"""The four days before this one."""
 
 # story, step, kind, before, after, version, attempt, failures, after so many µs, ready at, wait, run, error
 _STEPS = """
@@ -51,14 +52,18 @@ _STEP_COLUMNS = (
 _STORY = "CASE WHEN n % 20 = 0 THEN 2 WHEN n % 20 <= 2 THEN 1 ELSE 0 END"
 
 
-def make(url: str, events: int, *, first: int = 0) -> int:
-    """About so many events more, of jobs numbered from `first` on; how many jobs that are."""
+def make(url: str, events: int, *, first: int = 0, density: int | None = None) -> int:
+    """About so many events more, of jobs numbered from `first` on; how many jobs that are.
+
+    `density`: so many events come in four days; by default these.
+    """
     jobs = max(1, round(events / EVENTS_PER_JOB))
+    step_us = max(1, round(SPREAD_US * EVENTS_PER_JOB / (density or events)))
     asyncio.run(_lanes(url))
     if urlsplit(url).scheme == "sqlite":
-        _sqlite(Path(unquote(urlsplit(url).path.removeprefix("/"))), first, jobs)
+        _sqlite(Path(unquote(urlsplit(url).path.removeprefix("/"))), first, jobs, step_us)
     else:
-        asyncio.run(_postgres(url, first, jobs))
+        asyncio.run(_postgres(url, first, jobs, step_us))
     return jobs
 
 
@@ -75,11 +80,7 @@ async def _lanes(url: str) -> None:
         )
 
 
-def _step_us(jobs: int) -> int:
-    return max(1, SPREAD_US // jobs)
-
-
-def _sqlite(path: Path, first: int, jobs: int) -> None:
+def _sqlite(path: Path, first: int, jobs: int, step_us: int) -> None:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA synchronous = OFF")
         lanes = [row[0] for row in connection.execute("SELECT id FROM lanes ORDER BY id")]
@@ -90,12 +91,11 @@ def _sqlite(path: Path, first: int, jobs: int) -> None:
             connection.execute(
                 "CREATE TEMP TABLE made AS " + _sqlite_jobs(start, end, base - first + 1)
             )
-            step = _step_us(jobs)
             connection.execute(
                 "CREATE TEMP TABLE lane_of AS SELECT value AS lane, key AS place FROM json_each(?)",
                 (str(lanes),),
             )
-            for statement in _sqlite_statements(step, len(lanes)):
+            for statement in _sqlite_statements(step_us, len(lanes)):
                 connection.execute(statement)
             connection.execute("DROP TABLE made")
             connection.execute("DROP TABLE lane_of")
@@ -112,8 +112,8 @@ def _sqlite_jobs(start: int, end: int, offset: int) -> str:
     )
 
 
-def _sqlite_statements(step: int, lanes: int) -> list[str]:
-    at = f"{FIRST} + made.n * {step}"
+def _sqlite_statements(step_us: int, lanes: int) -> list[str]:
+    at = f"{FIRST} + made.n * {step_us}"
     joined = f"made JOIN lane_of ON lane_of.place = made.n % {lanes}"
     told = f"(WITH steps ({_STEP_COLUMNS}) AS (VALUES {_STEPS}) SELECT * FROM steps) AS steps"
     last = "steps.step = (CASE made.story WHEN 1 THEN 5 ELSE 3 END) AND steps.story = made.story"
@@ -167,12 +167,12 @@ def _sqlite_statements(step: int, lanes: int) -> list[str]:
     ]
 
 
-async def _postgres(url: str, first: int, jobs: int) -> None:
+async def _postgres(url: str, first: int, jobs: int, step_us: int) -> None:
     found = address.parse(url, schema="headrace", pool_size=1)
     connection = await asyncpg.connect(found.dsn)
     schema = quote(found.schema)
     lanes = [row[0] for row in await connection.fetch(f"SELECT id FROM {schema}.lanes ORDER BY id")]
-    at = f"('epoch'::timestamptz + ({FIRST} + n * {_step_us(jobs)}) * interval '1 microsecond')"
+    at = f"('epoch'::timestamptz + ({FIRST} + n * {step_us}) * interval '1 microsecond')"
     later = "{} * interval '1 microsecond'".format
     for start in range(first, first + jobs, CHUNK_JOBS):
         end = min(start + CHUNK_JOBS, first + jobs)
@@ -227,8 +227,3 @@ ORDER BY happened, n;
     for table in ("jobs", "bodies", "events"):
         await connection.execute(f"VACUUM (ANALYZE) {schema}.{table}")
     await connection.close()
-
-
-def span_of(jobs: int) -> tuple[datetime, datetime]:
-    """When the first job came, and about when the last one ended."""
-    return from_us(FIRST), from_us(FIRST + jobs * _step_us(jobs)) + timedelta(seconds=13)

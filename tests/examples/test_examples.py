@@ -86,7 +86,7 @@ def _run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_example_is_tested() -> None:
     names = {path.name for path in EXAMPLES.glob("*.py")}
-    assert names == {*EXPECTED, "demo.py", "enrich.py", "jobs.py"}
+    assert names == {*EXPECTED, "demo.py", "enrich.py", "jobs.py", "lake.py"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
