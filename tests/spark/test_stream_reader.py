@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -238,6 +239,32 @@ def _other(url: str, tmp_path: Path, schemas: Schemas) -> str:
     if url.startswith("redis"):
         return url.replace("prefix=", "prefix=other-")
     return schemas.take()
+
+
+def test_a_log_that_goes_back_ends_the_stream_that_reads_it(tmp_path: Path) -> None:
+    """A server failed over to one that was behind, or a backup was put in its place."""
+    url = f"sqlite:///{tmp_path}/jobs.db"
+    add_jobs(url, 3)
+    shutil.copy(tmp_path / "jobs.db", tmp_path / "backup.db")
+    add_jobs(url, 2)
+    query = Query(url)
+    query.run()
+    for path in tmp_path.glob("jobs.db*"):
+        path.unlink()
+    shutil.copy(tmp_path / "backup.db", tmp_path / "jobs.db")
+    with pytest.raises(InvalidCursor, match="older state of it was restored"):
+        query.step()
+    add_jobs(url, 4)  # by now the log is longer than it was, and two of these would be passed over
+    with pytest.raises(InvalidCursor, match="older state of it was restored"):
+        query.step()
+
+
+def test_a_cursor_ahead_of_the_log_is_refused(durable_url: str) -> None:
+    add_jobs(durable_url, 2)
+    last = in_order(durable_url, event_rows(durable_url))[-1]["cursor"]
+    ahead = ":".join(str(int(part) + 1000) for part in last.split(":"))
+    with pytest.raises(InvalidCursor, match=f"ends at {last}, before the cursor {ahead}"):
+        Query(durable_url, startingCursor=ahead).step()
 
 
 def test_an_offset_from_the_future_is_refused(durable_url: str) -> None:

@@ -43,7 +43,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._columns = columns_of(options.table, schema)
         self._extract = extract_of(options)
         self._target: str | None = None
-        self._checked = False
 
     def initialOffset(self) -> Offset:  # noqa: N802 - Spark's name
         check(self._options)
@@ -62,9 +61,16 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def latestOffset(self, start: Offset, limit: ReadLimit) -> Offset:  # noqa: N802 - Spark's name
         after = self._cursor(start)
-        self._check_once(start, after)
+        self._check_log(start["mark"], after)
         end = self._target if self._target is not None else self._now(self._extract.log_end)
-        if self._extract.place(end) <= self._extract.place(after):
+        place = self._extract.place
+        if place(end) < place(after):
+            raise InvalidCursor(
+                f"the log of {self._options.where} ends at {end or 'its beginning'}, before the cursor "
+                f"{after} from which the stream goes on; nothing was read: give it a cursor of this store, "
+                "or, if an older state of the store was restored, a new checkpoint"
+            )
+        if place(end) == place(after):
             return start
         match limit:
             case ReadMaxRows(max_rows=rows):
@@ -108,20 +114,18 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         cursor: str = offset["cursor"]
         return cursor
 
-    def _check_once(self, start: Offset, after: str) -> None:
+    def _check_log(self, mark: str | None, after: str) -> None:
         """That the checkpoint is of this store, and the log still holds what follows.
 
-        The last event that was read is there and is the same; or it was trimmed, but none behind it.
+        The last event that was read is there and is the same; or it was trimmed, but none behind it. Looked
+        at before every batch: a server that fails over to one that is behind takes the log back.
         """
-        if self._checked:
-            return
         place = self._extract.place
         begin = self._now(self._extract.log_start)
         if place(begin) > place(after):
             raise LogTrimmed(after, begin)
-        if start["mark"] is not None and place(begin) < place(after):
-            self._check_mark(start["mark"], after)
-        self._checked = True
+        if mark is not None and place(begin) < place(after):
+            self._check_mark(mark, after)
 
     def _check_mark(self, mark: str, after: str) -> None:
         if _digest(self._now(lambda: self._extract.mark(after))) != mark:
