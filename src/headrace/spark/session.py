@@ -91,6 +91,11 @@ def _connected(remote: str, config: Mapping[str, str] | None) -> SparkSession:
     return builder.getOrCreate()
 
 
+def is_remote(spark: SparkSession) -> bool:
+    """Whether it is a Spark Connect session: the driver, with its Java, is another process."""
+    return not hasattr(spark, "_jsparkSession")
+
+
 def prepare_environment() -> None:
     """What Spark reads from the environment before it starts anything. What the caller set stays."""
     os.environ["JAVA_HOME"] = str(java_home())

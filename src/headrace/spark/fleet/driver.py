@@ -29,6 +29,7 @@ from headrace.spark.fleet.status import FleetStatus, count_on, described
 from headrace.spark.fleet.stopping import flagged
 from headrace.spark.fleet.taking import take_name
 from headrace.spark.fleet.task import OUTCOME_SCHEMA, Order, served
+from headrace.spark.session import is_remote
 from headrace.stores.base import Query
 
 if TYPE_CHECKING:
@@ -151,7 +152,7 @@ class Driver:
         def act() -> None:
             try:
                 spark.addTag(self._tag)
-                if hasattr(spark, "_jsparkSession"):
+                if not is_remote(spark):
                     spark.sparkContext.setJobGroup(self._tag, f"fleet {self.name}")
                 rows = spark.range(0, fleet.tasks, 1, fleet.tasks)
                 outcomes = rows.mapInArrow(served(order), OUTCOME_SCHEMA).collect()
@@ -214,7 +215,7 @@ class Driver:
 
     def _never_started(self, spark: SparkSession) -> bool:
         """Whether tasks keep dying before any has asked for a job: they would do so for ever."""
-        if self._has_started or not hasattr(spark, "_jsparkSession"):
+        if self._has_started or is_remote(spark):
             return False  # of a remote session nothing can be asked
         tracker = spark.sparkContext.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in self._stages(tracker)]
