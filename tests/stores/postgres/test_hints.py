@@ -10,15 +10,28 @@ import pytest
 
 from headrace.stores.postgres import PostgresStore, hints
 from headrace.stores.postgres import store as store_module
+from headrace.stores.postgres.hints import Hints
 from tests.stores.postgres.jobs import draft, insert
 from tests.stores.postgres.server import without_schema
 
+WAIT_SECONDS = 10.0
 
-async def _woken_after(store: PostgresStore, write: asyncio.Task[None]) -> float:
+
+async def _listen(store: PostgresStore) -> None:
+    """The first wait begins to listen, and returns when it does; later ones return for a reason."""
+    await store.wait(await store.tail(), WAIT_SECONDS)
+
+
+async def _woken_after(store: PostgresStore, writer: PostgresStore) -> float:
+    """How long the store waited for a job that the writer inserts a little later."""
+    before = await store.tail()
+    writing = asyncio.create_task(_soon(writer))
     start = time.monotonic()
-    await store.wait(await store.tail(), 10)
-    await write
-    return time.monotonic() - start
+    await store.wait(before, WAIT_SECONDS)
+    seconds = time.monotonic() - start
+    assert await store.tail() != before, "it returned before there was news"
+    await writing
+    return seconds
 
 
 async def _soon(store: PostgresStore) -> None:
@@ -26,8 +39,17 @@ async def _soon(store: PostgresStore) -> None:
     await insert(store, draft())
 
 
-async def test_the_own_process_wakes_at_once(store: PostgresStore) -> None:
-    assert await _woken_after(store, asyncio.create_task(_soon(store))) < 2
+async def test_the_own_process_wakes_at_once(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without polling, and without a notification from itself."""
+    monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
+    await _listen(store)
+
+    async def tell_nobody() -> None: ...
+
+    monkeypatch.setattr(store._hints, "_notify", tell_nobody)
+    assert await _woken_after(store, store) < 5
 
 
 async def test_another_process_is_told(
@@ -35,19 +57,19 @@ async def test_another_process_is_told(
 ) -> None:
     """With polling put out of the way: only the notification can wake it."""
     monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
+    await _listen(store)
     other = await PostgresStore.open(postgres_url)
-    assert await _woken_after(store, asyncio.create_task(_soon(other))) < 5
+    assert await _woken_after(store, other) < 5
     await other.close()
 
 
 async def test_without_hints_polling_finds_it(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    await _listen(store)
     other = await PostgresStore.open(postgres_url)
-    monkeypatch.setattr(other._hints, "wrote", lambda: None)
-    other._wrote = lambda: None
-    waited = await _woken_after(store, asyncio.create_task(_soon(other)))
-    assert waited < 5
+    monkeypatch.setattr(other, "_wrote", lambda: None)
+    assert await _woken_after(store, other) < 5
     await other.close()
 
 
@@ -59,7 +81,7 @@ async def test_what_happened_already_is_not_waited_for(store: PostgresStore) -> 
 
 
 async def test_a_wait_ends_with_its_timeout(store: PostgresStore) -> None:
-    await store.wait(await store.tail(), 5)  # begins to listen, and returns when it does
+    await _listen(store)
     start = time.monotonic()
     await store.wait(await store.tail(), 0.2)
     assert 0.15 < time.monotonic() - start < 3
@@ -84,7 +106,7 @@ async def test_the_listener_comes_back_after_it_was_cut_off(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
-    await store.wait(await store.tail(), 0.2)
+    await _listen(store)
     connection = await asyncpg.connect(without_schema(postgres_url))
     await connection.execute(
         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headrace'"
@@ -92,5 +114,42 @@ async def test_the_listener_comes_back_after_it_was_cut_off(
     await connection.close()
     await asyncio.sleep(0.5)
     other = await PostgresStore.open(postgres_url)
-    assert await _woken_after(store, asyncio.create_task(_soon(other))) < 5
+    assert await _woken_after(store, other) < 5
     await other.close()
+
+
+class SlowSession:
+    """Counts what is sent, and answers when it is told to."""
+
+    is_callers = False
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.answer = asyncio.Event()
+
+    async def write(self, *_: object) -> list[tuple[object, ...]]:
+        self.sent += 1
+        await self.answer.wait()
+        return []
+
+    read = write
+
+
+async def test_the_pause_between_notifications_counts_from_the_sending() -> None:
+    """Not from the answer: a program whose loop stands still between its calls reads that much later,
+    and would then put off the next hint until its loop runs again, which may be long after."""
+    session = SlowSession()
+    told = Hints(None, session, "here")  # type: ignore[arg-type]  # it only sends
+    told.wrote()
+    await asyncio.sleep(2 * hints.NOTIFY_PAUSE_SECONDS)
+    session.answer.set()
+    told.wrote()
+    for _ in range(5):  # no time passes
+        await asyncio.sleep(0)
+    assert session.sent == 2
+    told.wrote()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert session.sent == 2  # it is too soon
+    await told.close()
+    assert session.sent == 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import time
 from collections.abc import Callable, Iterator
 
 from headrace.errors import HeadraceError
@@ -27,6 +28,7 @@ class Hints:
         self._channel = channel
         self._written = False
         self._writes = 0
+        self._next_notify = 0.0
         self._notifier: asyncio.Task[None] | None = None
         self._listener: asyncio.Task[None] | None = None
         self._waiters: set[asyncio.Event] = set()
@@ -72,11 +74,16 @@ class Hints:
 
     async def _notify(self) -> None:
         while self._written:
+            pause = self._next_notify - time.monotonic()
+            if pause > 0:
+                await asyncio.sleep(pause)
+            # The pause counts from here, not from the answer: a loop that stands still between a program's
+            # calls reads the answer late, and the next hint would wait for as long again.
+            self._next_notify = time.monotonic() + NOTIFY_PAUSE_SECONDS
             writes = self._writes
             with contextlib.suppress(HeadraceError):  # a lost hint costs one poll
                 await self._session.write("notify", self._channel)
             self._written = self._writes > writes
-            await asyncio.sleep(NOTIFY_PAUSE_SECONDS)
 
     async def _listen(self) -> None:
         """Keep one connection listening; when it breaks, connect again with backoff."""
