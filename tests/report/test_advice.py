@@ -112,7 +112,8 @@ CASES: dict[str, tuple[dict[str, Rows], str, str]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_advice_comes_with_its_evidence(case: str, tmp_path: Path) -> None:
     held, advice, evidence = CASES[case]
-    whole: dict[str, Rows] = {"throughput": [{"minute": at(59), "submitted": 1}], **held}
+    minutes = [{"minute": at(minute), "submitted": 1} for minute in (0, 59)]
+    whole: dict[str, Rows] = {"throughput": minutes, **held}
     (found,) = build(read(tables.write(tmp_path, whole), since=at(0))).advice
     assert found.advice.startswith(advice)
     assert evidence in found.evidence

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from headrace.report import NoGold, Report, build, read
+from headrace.report import NoGold, Report, build, read, wording
 from headrace.report.section import Section
 from tests.report.tables import NOON, at, write
 
@@ -18,12 +18,32 @@ def section(report: Report, key: str) -> Section:
     return found
 
 
-def test_a_day_before_the_last_event_is_read_unless_asked_otherwise(lake: Path) -> None:
-    gold = read(lake)
+def test_a_day_before_the_last_event_is_read_unless_asked_otherwise(
+    lake: Path, tmp_path: Path
+) -> None:
+    days = [{"minute": at(minutes), "submitted": 1} for minutes in (-3 * 1440, 61)]
+    write(tmp_path, {"throughput": days})
+    gold = read(tmp_path)
     assert (gold.since, gold.until) == (NOON - timedelta(hours=22), at(62))
     assert gold.span <= timedelta(days=1)
     assert read(lake, since=timedelta(hours=1)).since == at(60)
     assert read(lake, since=at(5)).since == at(0)
+
+
+def test_a_report_begins_with_the_first_event(tmp_path: Path) -> None:
+    """Rates over a time of which the lake knows nothing would be wrong."""
+    minute = {"minute": at(17), "submitted": 380, "completed": 380}
+    busy = [{"hour": at(0), "worker": "w", "attempts": 380, "busy_seconds": 120.0}]
+    write(tmp_path, {"throughput": [minute], "workers": busy})
+    for since in (None, timedelta(days=7), at(-600)):
+        gold = read(tmp_path, since=since)
+        assert (gold.since, gold.until) == (at(17), at(18))
+        report = build(gold)
+        assert "380 jobs came in, 380.0 a minute" in section(report, "traffic").says
+        workers = section(report, "workers")
+        assert workers.rows[0][-1] == pytest.approx(2.0)
+        assert workers.data is not None
+        assert workers.data["at_once"].to_pylist() == [pytest.approx(2.0)]
 
 
 def test_only_rows_of_the_time_and_queue_asked_for(lake: Path) -> None:
@@ -48,9 +68,10 @@ def test_a_level_lasts_until_it_changes(lake: Path, tmp_path: Path) -> None:
         {"minute": at(-300), "ready": 8, "waiting": 8},
         {"minute": at(-200), "ready": 7, "waiting": 9, "running": 1},
     ]
-    write(tmp_path, {"throughput": [{"minute": at(30), "submitted": 1}], "backlog": levels})
+    events = [{"minute": at(-300), "submitted": 9}, {"minute": at(30), "submitted": 1}]
+    write(tmp_path, {"throughput": events, "backlog": levels})
     backlog = section(build(read(tmp_path, since=at(0))), "backlog")
-    assert backlog.rows == [("mail", 7, at(-200), 7, 1, 9)]
+    assert backlog.rows == [("mail", 7, at(0), 7, 1, 9)]
     assert backlog.data is not None
     assert set(backlog.data["ready"].to_pylist()) == {7}
 
@@ -82,6 +103,13 @@ def test_nothing_at_all_still_gives_a_report(empty_lake: Path) -> None:
     assert report.advice == []
 
 
+def test_a_lake_without_events_is_of_no_time(empty_lake: Path) -> None:
+    for since in (None, timedelta(days=7), at(0)):
+        gold = read(empty_lake, since=since)
+        assert gold.since == gold.until
+        assert wording.span(gold.since, gold.until) == "no events yet"
+
+
 def test_the_head(afternoon: Report) -> None:
     told = {one.name: (one.value, one.detail, one.is_bad) for one in afternoon.figures}
     assert told == {
@@ -100,7 +128,7 @@ def test_traffic_by_queue_and_over_time(afternoon: Report) -> None:
     assert traffic.data is not None
     drawn = [row for row in traffic.data.to_pylist() if row["jobs"]]
     assert sum(row["jobs"] for row in drawn if row["series"] == "submitted") == 15
-    assert {row["at"] for row in drawn} == {at(0), at(60)}
+    assert {row["at"] for row in drawn} == {at(0), at(1), at(61)}
 
 
 def test_latency_of_one_hour_is_exact_and_of_several_about_right(afternoon: Report) -> None:
@@ -152,3 +180,28 @@ def test_types_of_one_name_in_two_queues_are_told_apart(tmp_path: Path) -> None:
     assert [row[0] for row in outcomes.rows] == ["b/send", "a/send"]
     assert outcomes.data is not None
     assert set(outcomes.data["type"].to_pylist()) == {"a/send", "b/send"}
+
+
+def test_every_way_to_end_counts_as_an_end(tmp_path: Path) -> None:
+    ways = ("completed", "failed", "dead", "cancelled", "abandoned")
+    minute = {"minute": at(0), "submitted": 7, **dict.fromkeys(ways, 1)}
+    ended = [{"hour": at(0), "outcome": one, "jobs": 1} for one in ways]
+    write(tmp_path, {"throughput": [minute], "outcomes": ended})
+    report = build(read(tmp_path))
+    assert report.figures[0].value == "5"
+    assert "and 5 came to an end" in section(report, "traffic").says
+
+
+def test_the_longest_line_may_stem_from_before_the_report(tmp_path: Path) -> None:
+    """A level lasts until it changes: what the chart shows, the sentence and the table say."""
+    levels = [
+        {"minute": at(-30), "ready": 1000, "waiting": 1000},
+        {"minute": at(45), "ready": 10, "waiting": 10},
+    ]
+    events = [{"minute": at(-30), "submitted": 1000}, {"minute": at(50), "submitted": 1}]
+    write(tmp_path, {"throughput": events, "backlog": levels})
+    backlog = section(build(read(tmp_path, since=at(0))), "backlog")
+    assert backlog.data is not None
+    assert max(backlog.data["ready"].to_pylist()) == 1000
+    assert backlog.rows == [("mail", 1000, at(0), 10, 0, 10)]
+    assert "1,000 jobs due and unclaimed at 12:00" in backlog.says

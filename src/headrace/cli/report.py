@@ -100,7 +100,9 @@ def report(
     """Report on what the pipeline's tables hold. Starts no Spark."""
     out = Output(as_json=current_settings().json)
     if html is not None and not html.parent.is_dir():
-        raise InvalidInput(f"{html} cannot be written: there is no folder {html.parent}")
+        raise InvalidInput(
+            f"{html} cannot be written: there is no folder {html.parent}; nothing was written"
+        )
     built = _built(lake, since, queues)
     if html is not None:
         size = _write(built, html)
@@ -133,7 +135,7 @@ def _write(built: Report, html: Path) -> int:
         html.write_bytes(written)
     except OSError as error:
         raise InvalidInput(
-            f"{html} cannot be written: {error.strerror}; nothing was changed"
+            f"{html} cannot be written: {error.strerror}; nothing was written"
         ) from error
     return len(written)
 

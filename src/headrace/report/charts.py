@@ -27,6 +27,7 @@ ROW_HEIGHT = 22
 _LABELS_WIDTH = 130
 _LABEL_CHARS = 44
 _TICKS_MAX = 6
+_DOTTED_MAX = 20
 _AXIS_WIDTH = 50
 """About what the axis at the left takes of a chart."""
 
@@ -66,7 +67,7 @@ def traffic(data: pa.Table, width: int = WIDE) -> Chart:
     used = [name for name in TRAFFIC if name == "submitted" or _total(data, name)]
     drawn: Chart = (
         alt.Chart(data.filter(pc.field("series").isin(used)))
-        .mark_line(interpolate="monotone", strokeWidth=1.8)
+        .mark_line(interpolate="monotone", strokeWidth=1.8, point=_points(data))
         .encode(
             x=_time(data, width),
             y=alt.Y("jobs:Q", title="jobs", axis=alt.Axis(tickMinStep=1)),
@@ -301,12 +302,20 @@ def _time(data: pa.Table, width: int, *, to_the_end: bool = False) -> alt.X:
     """The axis of time: UTC; hours within a day or two, else dates. `to_the_end`: of the last step."""
     first, last = _ends(data)
     end = last + _step(data) if to_the_end else last
+    if first == end:  # one moment alone stands in the middle
+        first, end = first - _step(data) / 2, end + _step(data) / 2
     days = (end - first) / timedelta(days=1)
     shown = "%H:%M" if days <= 1 else "%b %d" if days > 4 else "%b %d %H:%M"  # noqa: PLR2004 - days
     each = 70 if shown == "%H:%M" else 100
     axis = alt.Axis(format=shown, tickCount=max(width // each, 2), labelOverlap=True, title=None)
     domain = [first.isoformat(), end.isoformat()]
     return alt.X("at:T", scale=alt.Scale(type="utc", domain=domain), axis=axis)
+
+
+def _points(data: pa.Table) -> alt.OverlayMarkDef | bool:
+    """Dots on a line of few steps, which alone may be too short to be seen."""
+    few = len(pc.unique(data["at"])) <= _DOTTED_MAX
+    return alt.OverlayMarkDef(size=24) if few else False
 
 
 def _column(data: pa.Table, width: int) -> dict[str, Any]:

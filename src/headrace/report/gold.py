@@ -28,6 +28,7 @@ TABLES = (
     "paths",
 )
 DEFAULT_SPAN = timedelta(days=1)
+_NEVER = datetime.fromtimestamp(0, UTC)
 
 
 class NoGold(InvalidInput):
@@ -38,7 +39,7 @@ class NoGold(InvalidInput):
 
 @dataclass(frozen=True)
 class Gold:
-    """Arrow tables by name, cut to `since` <= hour and row time < `until`, and to some queues.
+    """Arrow tables by name, cut to the hours from that of `since` on and before `until`, and to some queues.
 
     `workers` and `tenants` know no queues and are never cut to them. `backlog` begins with the levels at
     `since`: each queue's last row before it.
@@ -76,7 +77,8 @@ def read(
 ) -> Gold:
     """The gold tables from that hour on, or of so long before the last event; by default, of a day.
 
-    Raises NoGold.
+    They begin with the first event at the earliest: of the time before it the lake knows nothing. Raises
+    NoGold.
     """
     folder = Path(lake) / "gold"
     opened = {name: _open(folder / name) for name in TABLES}
@@ -85,12 +87,13 @@ def read(
             f"{lake} has no gold tables; nothing was written. "
             "Make them with: headrace pipeline run --url URL --lake " + str(lake)
         )
-    until = _end(opened["throughput"])
-    begin = _begin(until, since)
-    tables = {name: _cut(table, begin, until, queues) for name, table in opened.items()}
+    first, until = _ends(opened["throughput"])
+    begin = max(_begin(until, since), first) if first < until else until
+    hour = begin.replace(minute=0)
+    tables = {name: _cut(table, hour, until, queues) for name, table in opened.items()}
     if (backlog := opened["backlog"]) is not None:
         tables["backlog"] = pa.concat_tables(
-            [_levels_before(backlog, begin, queues), tables["backlog"]]
+            [_levels_before(backlog, hour, queues), tables["backlog"]]
         )
     return Gold(tables, begin, until, tuple(queues))
 
@@ -102,17 +105,16 @@ def _open(path: Path) -> DeltaTable | None:
         return None
 
 
-def _end(throughput: DeltaTable) -> datetime:
-    """The minute after the last one in which something happened."""
-    days = [one["day"] for one in throughput.partitions()]
+def _ends(throughput: DeltaTable) -> tuple[datetime, datetime]:
+    """The first minute in which something happened, and the one after the last; the same if nothing did."""
+    days = sorted(str(one["day"]) for one in throughput.partitions())
     if not days:
-        return datetime.fromtimestamp(0, UTC)
-    last = max(map(str, days))
-    minutes = throughput.to_pyarrow_dataset().to_table(
-        ["minute"], filter=pc.field("day") == pa.scalar(last).cast(pa.date32())
-    )
-    latest: datetime = pc.max(minutes["minute"]).as_py()
-    return latest + timedelta(minutes=1)
+        return _NEVER, _NEVER
+    dataset = throughput.to_pyarrow_dataset()
+    ends = pa.array([days[0], days[-1]]).cast(pa.date32())
+    minutes = dataset.to_table(["minute"], filter=pc.field("day").isin(ends))["minute"]
+    found = pc.min_max(minutes).as_py()
+    return found["min"], found["max"] + timedelta(minutes=1)
 
 
 def _begin(until: datetime, since: datetime | timedelta | None) -> datetime:

@@ -89,6 +89,11 @@ def steps_of(since: datetime, until: datetime, step: timedelta) -> list[datetime
     return [begin + index * step for index in range(max(count, 1))]
 
 
+def seconds_in(at: datetime, step: timedelta, since: datetime, until: datetime) -> float:
+    """How much of a step lies within a span."""
+    return (min(at + step, until) - max(at, since)).total_seconds()
+
+
 def added(lists: Iterable[Sequence[int]]) -> list[int]:
     """Buckets added up, one by one."""
     return [sum(column) for column in zip(*lists, strict=True)]

@@ -87,6 +87,8 @@ def moment(value: datetime) -> str:
 
 def span(begin: datetime, end: datetime) -> str:
     """`2026-11-15 08:00 to 17:30 UTC`, with the second day where it is another."""
+    if begin == end:
+        return "no events yet"
     begin, end = begin.astimezone(UTC), end.astimezone(UTC)
     last = f"{end:%H:%M}" if begin.date() == end.date() else moment(end)
     return f"{moment(begin)} to {last} UTC"

@@ -45,7 +45,8 @@ def section(gold: Gold) -> Section:
             (name, peak["ready"], peak["minute"], last["ready"], last["running"], last["waiting"])
             for name, peak, last in told
         ],
-        data=_data(levels, steps),
+        # A line at zero is nothing to see.
+        data=_data(levels, steps) if any(peak["ready"] for _, peak, _ in told) else None,
         drawn=f"Jobs that were due and unclaimed, by queue, at the end of each {rollup.per(step)}.",
         trends=[
             Trend(name, [None if level is None else level["ready"] for level in levels[name]])
@@ -70,8 +71,9 @@ def _says(gold: Gold, told: Sequence[tuple[str, dict[str, Any], dict[str, Any]]]
 
 
 def _peak(changes: Sequence[dict[str, Any]], gold: Gold) -> dict[str, Any]:
-    within = [row for row in changes if row["minute"] >= gold.since]
-    return max(within or changes, key=lambda row: row["ready"])
+    """A level from before the report holds at its beginning."""
+    within = [row | {"minute": max(row["minute"], gold.since)} for row in changes]
+    return max(within, key=lambda row: row["ready"])
 
 
 def _levels(

@@ -12,7 +12,8 @@ from headrace.report.gold import Gold
 from headrace.report.section import Column, Section, Trend
 from headrace.report.wording import Unit
 
-_COUNTS = ("submitted", "started", "completed", "failed", "dead", "cancelled", "abandoned")
+_ENDS = ("completed", "failed", "dead", "cancelled", "abandoned")
+_COUNTS = ("submitted", "started", *_ENDS)
 SERIES = ("submitted", "completed", "failed or dead", "cancelled")
 """The lines of the chart."""
 
@@ -26,7 +27,7 @@ def section(gold: Gold) -> Section:
     step = rollup.step_for(gold.span)
     data = _series(gold, step)
     minutes = max(gold.span / timedelta(minutes=1), 1)
-    ended = total["completed"] + total["failed"] + total["dead"] + total["cancelled"]
+    ended = sum(total[way] for way in _ENDS)
     peak = max(_line(data, "submitted"), key=lambda one: one[1])
     says = (
         f"{wording.counted(total['submitted'], 'job')} came in, {total['submitted'] / minutes:.1f} a minute, "

@@ -80,7 +80,12 @@ def _data(gold: Gold, shown: list[str], step: timedelta) -> pa.Table:
     )
     busy = {(row["at"], row["worker"]): row["busy_seconds"] for row in table.to_pylist()}
     rows = [
-        {"at": at, "worker": name, "at_once": busy.get((at, name), 0.0) / step.total_seconds()}
+        {
+            "at": at,
+            "worker": name,
+            "at_once": busy.get((at, name), 0.0)
+            / rollup.seconds_in(at, step, gold.since, gold.until),
+        }
         for name in shown
         for at in rollup.steps_of(gold.since, gold.until, step)
     ]
