@@ -42,9 +42,16 @@ def fresh_url(**options: str) -> str:
 
 
 def start(
-    data_dir: Path | None = None, *, fsync: str | None = None, port: int | None = None
+    data_dir: Path | None = None,
+    *,
+    fsync: str | None = None,
+    port: int | None = None,
+    cluster: bool = False,
 ) -> ValkeyServer:
-    """A server on loopback. `fsync` (always, everysec): with an append-only file, synced so."""
+    """A server on loopback. `fsync` (always, everysec): with an append-only file, synced so.
+
+    `cluster`: a node of one, that serves no slot yet, and will serve what it has though others are missing.
+    """
     for _ in range(TRIES):
         server = ValkeyServer(
             port=port or _free_port(),
@@ -54,12 +61,21 @@ def start(
                 "save": "",
                 "appendonly": "no" if fsync is None else "yes",
                 "appendfsync": fsync or "everysec",
-            },
+            }
+            | (_cluster_settings() if cluster else {}),
         )
         with contextlib.suppress(ValkeyServerStartupError):
             server.start()
             return server
     raise AssertionError(f"no server would start in {TRIES} tries")
+
+
+def _cluster_settings() -> dict[str, str]:
+    return {
+        "cluster-enabled": "yes",
+        "cluster-port": str(_free_port()),
+        "cluster-require-full-coverage": "no",
+    }
 
 
 def _free_port() -> int:

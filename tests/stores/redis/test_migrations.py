@@ -32,18 +32,27 @@ class Snapshot(msgspec.Struct):
 
 @pytest.fixture(scope="module")
 def old() -> Snapshot:
+    return read_old()
+
+
+def read_old() -> Snapshot:
     return msgspec.json.decode(FILE.read_bytes(), type=Snapshot)
 
 
 @pytest.fixture
 async def old_url(redis_url: str, old: Snapshot) -> str:
     """The url of a store of schema 1."""
-    server = _server(redis_url)
+    await write_old(redis_url, old)
+    return redis_url
+
+
+async def write_old(url: str, old: Snapshot) -> None:
+    """Make an empty store one of schema 1."""
+    server = _server(url)
     for command, name, *arguments in old.commands:
         key = server.keys.of(b64decode(name).decode())
         await server.write(command, key, *map(b64decode, arguments))
     await server.close()
-    return redis_url
 
 
 def _server(url: str) -> Server:

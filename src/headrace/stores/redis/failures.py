@@ -9,7 +9,7 @@ import redis.exceptions as redis_errors
 
 from headrace.errors import StoreCorrupt, StoreError, StoreUnavailable
 
-_NOT_NOW = ("LOADING", "BUSY ", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN")
+_NOT_NOW = ("LOADING", "BUSY ", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "ASK ")
 _REFUSED = ("OOM", "MISCONF", "READONLY", "NOREPLICAS", "NOAUTH", "NOPERM", "WRONGPASS", "MOVED")
 _DAMAGED = ("CORRUPT", "WRONGTYPE")
 
@@ -74,4 +74,10 @@ _CODES: tuple[tuple[type[Exception], str], ...] = (
     (redis_errors.OutOfMemoryError, "OOM"),
     (redis_errors.NoPermissionError, "NOPERM"),
     (redis_errors.AuthenticationError, "NOAUTH"),
+    # Of a cluster. The first of those that fit counts, so the narrower class comes first.
+    (redis_errors.MasterDownError, "MASTERDOWN"),
+    (redis_errors.ClusterDownError, "CLUSTERDOWN"),
+    (redis_errors.TryAgainError, "TRYAGAIN"),
+    (redis_errors.MovedError, "MOVED"),
+    (redis_errors.AskError, "ASK"),
 )
