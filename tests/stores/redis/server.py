@@ -75,6 +75,8 @@ def _cluster_settings() -> dict[str, str]:
         "cluster-enabled": "yes",
         "cluster-port": str(_free_port()),
         "cluster-require-full-coverage": "no",
+        "cluster-allow-replica-migration": "no",  # a node that gave its slot away stays what it is
+        "cluster-node-timeout": "2000",  # a new node answers only after as long
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 from typing import Any
 
 import redis.exceptions as redis_errors
@@ -21,10 +22,19 @@ class Pool:
         self._slots = asyncio.Semaphore(size)
         self._free: list[AbstractConnection] = []
         self._used: set[AbstractConnection] = set()
+        self._elsewhere: set[AbstractConnection] = set()
+        """Of those, the ones that were made before the last move."""
 
     def make(self) -> AbstractConnection:
         """A connection that is not the pool's, and not connected yet."""
         return self._class(**self._settings)
+
+    def move(self, place: Mapping[str, Any]) -> None:
+        """From now on connect to this host and port: another node of a cluster."""
+        if place.items() <= self._settings.items():
+            return  # another call was told the same
+        self._settings |= place
+        self._elsewhere |= {*self._free, *self._used}
 
     async def acquire(self) -> AbstractConnection:
         """A connection that is ready for a command; waits while all are in use."""
@@ -32,7 +42,13 @@ class Pool:
         connection = self._free.pop() if self._free else self.make()
         self._used.add(connection)
         try:
-            if connection.is_connected and await _is_stale(connection):
+            if connection in self._elsewhere:
+                await connection.disconnect(nowait=True)
+                self._elsewhere.discard(connection)
+                self._used.discard(connection)
+                connection = self.make()
+                self._used.add(connection)
+            elif connection.is_connected and await _is_stale(connection):
                 await connection.disconnect(nowait=True)
             await connection.connect()  # type: ignore[no-untyped-call]  # redis-py leaves it out
         except BaseException:

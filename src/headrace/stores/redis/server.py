@@ -2,14 +2,15 @@
 
 A command that never left is sent again once the server is back. A read that broke is read again. A
 write that was sent, and whose answer was lost, is never sent again: its fate is unknown, and is
-reported so.
+reported so. A node of a cluster that does not serve the store's slot says which one does: from then
+on the store talks to that.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import redis.exceptions as redis_errors
@@ -53,6 +54,12 @@ class Server:
             "protocol": 2,
         }
         self._pool = Pool(settings, options.connections_max)
+        self._home = {
+            "host": settings.get("host", "localhost"),
+            "port": settings.get("port", 6379),
+        }
+        self._can_move = "path" not in settings  # a unix socket leads to one server only
+        self._is_away = False
         self._calls: dict[str, tuple[str | int, ...]] = {}
         self._closed = False
 
@@ -130,12 +137,23 @@ class Server:
         if self._closed:
             fate = "it was not sent" if not sent else "whether it was carried out is unknown"
             raise StoreClosed(f"the store was closed during the call; {fate}") from error
+        if isinstance(error, redis_errors.MovedError) and self._can_move:
+            # Another node of the cluster serves the store's slot, and this one did nothing.
+            self._move({"host": error.host or self._home["host"], "port": error.port}, away=True)
+            return
+        if self._is_away and not isinstance(error, redis_errors.ResponseError):
+            # It may be gone for good: the node of the url knows who took its place.
+            self._move(self._home, away=False)
         if isinstance(error, redis_errors.RedisError) and failures.is_not_now(error):
             return
         if isinstance(error, redis_errors.ResponseError):
             raise failures.translate(error, self.address) from error
         if sent and not repeatable:
             raise failures.unknown_fate(error, self.address) from error
+
+    def _move(self, place: Mapping[str, Any], *, away: bool) -> None:
+        self._pool.move(place)
+        self._is_away = away
 
     async def _exchange(self, connection: AbstractConnection, command: Sequence[Argument]) -> Any:
         with failures.text_refused():
