@@ -11,6 +11,7 @@ import pytest
 from headrace.report import Report, build, read
 from headrace.report.charts import DRAWN, NARROW
 from headrace.report.page import page, svg
+from tests.report.tables import AFTERNOON, NOON, write
 
 SECTIONS = (*DRAWN, "advice")
 
@@ -114,3 +115,23 @@ def test_each_chart_is_drawn_from_its_table(key: str, afternoon: Report) -> None
     assert f"mark-{marks}" in drawn
     assert re.search(rf'mark-{marks} role-mark[^>]*>.*?<path[^>]* d="M', drawn)
     assert "NaN" not in drawn
+
+
+def test_one_moment_is_drawn_as_bars(tmp_path: Path) -> None:
+    """Over time there would be a dot, or one block that fills the chart."""
+    tables = {
+        name: rows for name, rows in AFTERNOON.items() if name not in ("throughput", "backlog")
+    }
+    held = {
+        name: [row for row in rows if row.get("hour", NOON) == NOON]
+        for name, rows in tables.items()
+    }
+    held["throughput"] = [{"minute": NOON, "submitted": 5, "completed": 3, "dead": 1}]
+    held["backlog"] = [{"minute": NOON, "ready": 2, "waiting": 2}]
+    report = build(read(write(tmp_path, held)))
+    drawn = [one for one in report.sections if one.data is not None]
+    assert {one.key for one in drawn} >= {"traffic", "backlog", "latency", "objectives", "errors"}
+    for one in drawn:
+        picture = svg(DRAWN[one.key](one.data, NARROW), "x")
+        assert re.search(r'mark-rect role-mark[^>]*>.*?<path[^>]* d="M', picture), one.key
+        assert "00:00" not in picture

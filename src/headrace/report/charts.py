@@ -1,5 +1,7 @@
 """The charts, as Vega-Lite: each from one Arrow table whose columns its docstring names.
 
+Over time, of one step alone, there is nothing to see over time: bars are drawn instead.
+
 No chart sets colours for text, lines or background: the page does, and so the same drawing serves light and
 dark. Where amounts are shown as shades, it is opacity that varies, for the same reason.
 """
@@ -65,8 +67,13 @@ _LEGEND: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 560}
 def traffic(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `series` (submitted, completed, failed or dead, cancelled), `jobs`."""
     used = [name for name in TRAFFIC if name == "submitted" or _total(data, name)]
+    shown = data.filter(pc.field("series").isin(used))
+    if _is_moment(data):
+        return _bars(
+            shown, width, row="series", amount="jobs", title="jobs", colour=alt.value(BLUE)
+        )
     drawn: Chart = (
-        alt.Chart(data.filter(pc.field("series").isin(used)))
+        alt.Chart(shown)
         .mark_line(interpolate="monotone", strokeWidth=1.8, point=_points(data))
         .encode(
             x=_time(data, width),
@@ -80,6 +87,10 @@ def traffic(data: pa.Table, width: int = WIDE) -> Chart:
 
 def backlog(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `queue`, `ready`."""
+    if _is_moment(data):
+        return _bars(
+            data, width, row="queue", amount="ready", title="jobs due", colour=alt.value(BLUE)
+        )
     queues = _distinct(data, "queue")
     drawn: Chart = (
         alt.Chart(data)
@@ -97,6 +108,16 @@ def backlog(data: pa.Table, width: int = WIDE) -> Chart:
 def latency(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `queue`, `wait_seconds`; a logarithmic axis: waits differ by powers of ten."""
     shown = data.filter(pc.field("wait_seconds").is_valid())
+    if _is_moment(data):
+        return _bars(
+            shown,
+            width,
+            row="queue",
+            amount="wait_seconds",
+            title="p95 wait",
+            colour=alt.value(BLUE),
+            axis=_durations(shown, "queue", "wait_seconds"),
+        )
     floor = 0.001
     raised = pc.max_element_wise(shown["wait_seconds"], pa.scalar(floor))
     shown = shown.set_column(shown.schema.get_field_index("wait_seconds"), "wait_seconds", raised)
@@ -120,6 +141,10 @@ def latency(data: pa.Table, width: int = WIDE) -> Chart:
 
 def objectives(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `type`, `burn`."""
+    if _is_moment(data):
+        return _bars(
+            data, width, row="type", amount="burn", title="burn rate", colour=alt.value(RED)
+        )
     return _cells(
         data,
         width,
@@ -142,12 +167,21 @@ def outcomes(data: pa.Table, width: int = WIDE) -> Chart:
         amount="jobs",
         title="jobs",
         colour=_colours("state", states, [STATES[state] for state in states]),
-        axis=alt.Axis(tickMinStep=1, format="~s"),
     )
 
 
 def errors(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `group`, `errors`."""
+    if _is_moment(data):
+        return _bars(
+            data,
+            width,
+            row="group",
+            amount="errors",
+            title="errors",
+            colour=alt.value(RED),
+            labels_width=width // 2,
+        )
     totals = data.group_by("group").aggregate([("errors", "sum")]).to_pylist()
     names = [row["group"] for row in sorted(totals, key=lambda row: -row["errors_sum"])]
     others = "all others"
@@ -186,6 +220,16 @@ def retries(data: pa.Table, width: int = WIDE) -> Chart:
 
 def workers(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `worker`, `at_once`."""
+    if _is_moment(data):
+        return _bars(
+            data,
+            width,
+            row="worker",
+            amount="at_once",
+            title="jobs at once",
+            colour=alt.value(BLUE),
+            axis=alt.Axis(),
+        )
     return _cells(
         data,
         width,
@@ -199,6 +243,16 @@ def workers(data: pa.Table, width: int = WIDE) -> Chart:
 
 def tenants(data: pa.Table, width: int = WIDE) -> Chart:
     """`at`, `tenant`, `run_seconds`."""
+    if _is_moment(data):
+        return _bars(
+            data,
+            width,
+            row="tenant",
+            amount="run_seconds",
+            title="run time",
+            colour=alt.value(BLUE),
+            axis=_durations(data, "tenant", "run_seconds"),
+        )
     totals = data.group_by("tenant").aggregate([("run_seconds", "sum")]).to_pylist()
     names = [row["tenant"] for row in sorted(totals, key=lambda row: -row["run_seconds_sum"])]
     drawn: Chart = (
@@ -251,15 +305,24 @@ DRAWN: Mapping[str, Callable[[pa.Table, int], Chart]] = {
 
 
 def _bars(
-    data: pa.Table, width: int, *, row: str, amount: str, title: str, colour: Any, axis: alt.Axis
+    data: pa.Table,
+    width: int,
+    *,
+    row: str,
+    amount: str,
+    title: str,
+    colour: Any,
+    axis: alt.Axis | None = None,
+    labels_width: int = _LABELS_WIDTH,
 ) -> Chart:
-    """One horizontal bar per row, the longest on top."""
+    """One horizontal bar per row, the longest on top; of counts, unless the axis is another."""
+    axis = axis or alt.Axis(tickMinStep=1, format="~s")
     drawn: Chart = (
         alt.Chart(data)
         .mark_bar(height={"band": 0.7})
         .encode(
             x=alt.X(f"{amount}:Q", stack="zero", title=title, axis=axis),
-            y=alt.Y(f"{row}:N", sort="-x", title=None, axis=alt.Axis(labelLimit=_LABELS_WIDTH)),
+            y=alt.Y(f"{row}:N", sort="-x", title=None, axis=alt.Axis(labelLimit=labels_width)),
             color=colour,
         )
         .properties(width=width, height=_height(data, row))
@@ -302,14 +365,16 @@ def _time(data: pa.Table, width: int, *, to_the_end: bool = False) -> alt.X:
     """The axis of time: UTC; hours within a day or two, else dates. `to_the_end`: of the last step."""
     first, last = _ends(data)
     end = last + _step(data) if to_the_end else last
-    if first == end:  # one moment alone stands in the middle
-        first, end = first - _step(data) / 2, end + _step(data) / 2
     days = (end - first) / timedelta(days=1)
     shown = "%H:%M" if days <= 1 else "%b %d" if days > 4 else "%b %d %H:%M"  # noqa: PLR2004 - days
     each = 70 if shown == "%H:%M" else 100
     axis = alt.Axis(format=shown, tickCount=max(width // each, 2), labelOverlap=True, title=None)
     domain = [first.isoformat(), end.isoformat()]
     return alt.X("at:T", scale=alt.Scale(type="utc", domain=domain), axis=axis)
+
+
+def _is_moment(data: pa.Table) -> bool:
+    return len(pc.unique(data["at"])) == 1
 
 
 def _points(data: pa.Table) -> alt.OverlayMarkDef | bool:
