@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+
+from headrace.errors import InvalidInput
 from headrace.lifecycle import RULES
-from tools import contract_table, lifecycle_diagram
+from headrace.spark.lake import reconciliation
+from headrace.spark.source import options
+from tools import contract_table, lifecycle_diagram, spark_tables
+
+SOURCE = spark_tables.REFERENCE / "spark-source.md"
 
 
 def test_the_lifecycle_page_has_not_drifted_from_the_rules() -> None:
@@ -24,3 +35,42 @@ def test_the_diagram_shows_every_rule() -> None:
 
 def test_the_contracts_page_has_not_drifted_from_the_kit() -> None:
     assert contract_table.PAGE.read_text() == contract_table.page(), "run: make docs"
+
+
+# --- the Spark source and the lake ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", spark_tables.PAGES, ids=lambda path: path.stem)
+def test_the_tables_of_spark_have_not_drifted_from_their_definitions(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert spark_tables.page(text, spark_tables.PAGES[path]()) == text, "run: make docs"
+
+
+def test_checks_against_the_store_are_called_as_they_are_told() -> None:
+    told = inspect.getsource(reconciliation)
+    for name in spark_tables.AGAINST_THE_STORE.values():
+        assert f'"{name}"' in told
+
+
+def test_the_page_of_the_source_has_every_option_and_its_default() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        options.SourceOptions.parse({"colour": "blue"})
+    known = str(refused.value).partition("it takes ")[2].split(", ")
+    rows = re.findall(r"^\| (`.+?`) \| (.+?) \|", _section("Options"), re.MULTILINE)
+    told = {name: default for names, default in rows for name in re.findall(r"`(\w+)`", names)}
+    assert list(told) == known
+    assert told["rowsPerPartition"] == f"{options.ROWS_PER_PARTITION:,}"
+    assert told["maxRowsPerBatch"] == f"{options.MAX_ROWS_PER_BATCH:,}"
+    assert told["retrySeconds"] == f"{options.RETRY_SECONDS:.0f}"
+    assert told["startingCursor"] == f"`{options.EARLIEST}`"
+
+
+def test_the_page_of_the_source_quotes_the_refusal_of_memory() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        options.SourceOptions.parse({"url": "memory:", "table": "jobs"})
+    assert f"headrace.errors.InvalidInput: {refused.value}\n" in _section("Errors")
+
+
+def _section(heading: str) -> str:
+    """Of the page of the source: from this heading to the next of its rank."""
+    return SOURCE.read_text("utf-8").partition(f"\n## {heading}\n")[2].partition("\n## ")[0]

@@ -55,7 +55,7 @@ JOBS_TABLE = Table(
             **meanings("jobs", "limit_key", "max_attempts", "expires_at", "timeout_seconds"),
             "dependencies": "The jobs it waited for, and how.",
             "last_seq": "The seq of its last event.",
-            "timeline": "All its events, in order.",
+            "timeline": "All its events, in order; their columns are those of `bronze/events`.",
             "created_on": "The day of `created_at`, UTC; the table is partitioned by it.",
             "ended": "Whether its state is final; the table is partitioned by it.",
         },
