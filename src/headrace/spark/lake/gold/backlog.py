@@ -1,7 +1,9 @@
 """Gold: how many jobs waited and ran at the end of each minute.
 
-A level is a running sum: +1 where a span begins, -1 where it ends. Spans that ended before the first hour
-asked for come to nothing by then, so what is open or ended since suffices to carry the level on.
+A job's events say where it stood from each to the next: so a level is a running sum of what they changed.
+Between two events it changes only when a job becomes due. A job's own time never runs back. What was
+changed by jobs that ended before the first hour asked for comes to nothing by then, so those that are open
+or ended since suffice to carry the level on.
 """
 
 from __future__ import annotations
@@ -16,44 +18,41 @@ from headrace.spark.lake.table import Check, Column, Sources, Table
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_LEVELS = ("unfinished", "running", "ready")
+_LEVELS = ("waiting", "ready", "running")
 _CLAIMABLE = "('pending', 'retrying', 'lost')"
+_WAITING = "('blocked', 'pending', 'retrying', 'lost')"
+_LEASED = "('running', 'cancelling')"
+
+
+def _entered(states: str) -> str:
+    """SQL: 1 for an event that brought the job into one of these states, -1 for one that took it out."""
+    return f"int(state IN {states}) - int(state_before IN {states})"
+
+
+# Whole arrays beside each other, not a function per event: so Spark reads three fields of the timeline.
+_EVENTS = """inline(arrays_zip(
+    timeline.at, timeline.after, timeline.run_at, slice(timeline.at, 2, size(timeline.at)),
+    concat(array(''), timeline.after),
+    concat(array(timeline.run_at[0]), timeline.run_at)))"""
+_OF_EVENTS = ("at", "state", "run_at", "left_at", "state_before", "run_at_before")
+_CHANGES = f"""inline(array(
+    struct(at,
+        {_entered(_WAITING)} AS waiting,
+        int(state IN {_CLAIMABLE} AND run_at <= at)
+            - int(state_before IN {_CLAIMABLE} AND run_at_before <= at) AS ready,
+        {_entered(_LEASED)} AS running),
+    struct(run_at AS at, 0 AS waiting,
+        int(state IN {_CLAIMABLE} AND run_at > at AND run_at <= coalesce(left_at, run_at)) AS ready,
+        0 AS running)))"""
 
 
 def transform(sources: Sources) -> DataFrame:
-    attempts = window.attempts(sources).selectExpr(
-        "queue",
-        _steps(
-            ("running", "leased_at", "ended_at"),
-            ("ready", "ready_at", "if(ready_at IS NULL, NULL, leased_at)"),
-        ),
-    )
-    jobs = (
-        window.jobs(sources)
-        .selectExpr(
-            *("queue", "state", "run_at", "updated_at", "created_at", "finalized_at"),
-            "element_at(timeline.before, -1) AS ended_from",
-            "try_element_at(timeline.at, -2) AS waited_from",
-            "try_element_at(timeline.run_at, -2) AS due_at",
-        )
-        .selectExpr(
-            "*",
-            f"""CASE WHEN state IN {_CLAIMABLE} THEN greatest(run_at, updated_at)
-                WHEN finalized_at IS NOT NULL AND ended_from IN {_CLAIMABLE}
-                    AND greatest(due_at, waited_from) < finalized_at
-                THEN greatest(due_at, waited_from) END AS ready_from""",
-        )
-        .selectExpr(
-            "queue",
-            _steps(
-                ("unfinished", "created_at", "finalized_at"),
-                ("ready", "ready_from", "if(ready_from IS NULL, NULL, finalized_at)"),
-            ),
-        )
-    )
+    events = window.jobs(sources).selectExpr("queue", _EVENTS).toDF("queue", *_OF_EVENTS)
     changes = (
-        attempts.unionByName(jobs)
-        .where("at IS NOT NULL")
+        # The arrays of what was before are longer by one.
+        events.where("at IS NOT NULL")
+        .selectExpr("queue", _CHANGES)
+        .where(" OR ".join(f"{level} <> 0" for level in _LEVELS))
         .groupBy("queue", sf.expr(window.minute_of("at")).alias("minute"))
         .agg(*(sf.expr(f"sum({level}) AS {level}") for level in _LEVELS))
     )
@@ -70,31 +69,14 @@ def transform(sources: Sources) -> DataFrame:
         "minute",
         f"{window.hour_of('minute')} AS hour",
         f"{window.day_of('minute')} AS day",
-        "unfinished - running AS waiting",
-        "ready",
-        "running",
+        *_LEVELS,
     )
-
-
-def _steps(*spans: tuple[str, str, str]) -> str:
-    """SQL: a step up and a step down per span, one row each."""
-    steps = [
-        "struct("
-        + ", ".join(
-            [f"{at} AS at", *(f"{step if one == level else 0}L AS {one}" for one in _LEVELS)]
-        )
-        + ")"
-        for level, begin, end in spans
-        # A clock that was set back may have a span end before it began: nothing was there then.
-        for at, step in ((f"least({begin}, {end})", 1), (end, -1))
-    ]
-    return f"inline(array({', '.join(steps)}))"
 
 
 TABLE = Table(
     name="gold/backlog",
-    grain="One row per queue and minute in which a level changed; until the next row the levels stay. "
-    "A row may lie ahead of the last event: jobs become due then.",
+    grain="One row per queue and minute in which jobs began or ceased to wait, to be ready or to run; until "
+    "the next row the levels stay. A row may lie ahead of the last event: jobs become due then.",
     key=("queue", "minute"),
     columns=(
         Column("queue", "string", "The queue."),
@@ -104,7 +86,7 @@ TABLE = Table(
         Column(
             "waiting",
             "bigint",
-            "Jobs at the end of the minute that have neither ended nor run: blocked, due later, or ready.",
+            "Jobs at the end of the minute that have not ended and do not run: blocked, due later, or ready.",
         ),
         Column("ready", "bigint", "Of those, jobs that are due and claimable."),
         Column("running", "bigint", "Jobs leased to a worker at the end of the minute."),
@@ -122,8 +104,8 @@ TABLE = Table(
                 max_by(running, minute) AS running, max_by(ready, minute) AS ready
                 FROM gold_backlog GROUP BY queue),
               held AS (SELECT queue,
-                count_if(state IN ('blocked', 'pending', 'retrying', 'lost')) AS waiting,
-                count_if(state IN ('running', 'cancelling')) AS running,
+                count_if(state IN {_WAITING}) AS waiting,
+                count_if(state IN {_LEASED}) AS running,
                 count_if(state IN {_CLAIMABLE}) AS ready FROM silver_jobs GROUP BY queue)
             SELECT * FROM told FULL JOIN held USING (queue)
             WHERE NOT (told.waiting <=> held.waiting AND told.running <=> held.running
