@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from deltalake import DeltaTable
 
 from headrace.connect import open_store
 from headrace.model import Event
 from headrace.spark import folding, schemas
 from headrace.spark.lake.bronze import Bronze
+from headrace.spark.lake.gold import GOLD, objectives
 from headrace.spark.lake.runner import Summary, opened
 from headrace.spark.lake.silver import Silver
 from headrace.spark.lake.table import Table
-from tests.spark import oracle
-from tests.spark.wild import all_events, table_of, wild_on
+from tests.spark import gold_oracle, oracle
+from tests.spark.wild import PAUSES_SECONDS, all_events, table_of, wild_on
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def happen(url: str, seed: int, steps: int) -> list[Event]:
+def happen(
+    url: str, seed: int, steps: int, pauses_seconds: Sequence[float] = PAUSES_SECONDS
+) -> list[Event]:
     """Let things happen in the store, a day later per seed; all events that its log holds then."""
 
     async def made() -> list[Event]:
@@ -32,6 +37,7 @@ def happen(url: str, seed: int, steps: int) -> list[Event]:
             wild = await wild_on(store, seed)
             wild.clock.advance(86_400 * seed)
             wild.made = 1000 * seed
+            wild.pauses_seconds = pauses_seconds
             await wild.steps(steps)
             return await all_events(store)
         finally:
@@ -77,6 +83,50 @@ def assert_exact(lake: Path, events: Sequence[Event]) -> None:
     for row in attempts.select(["leased_at", "leased_on", "outcome", "ended"]).to_pylist():
         assert row["leased_on"] == row["leased_at"].date()
         assert row["ended"] == (row["outcome"] is not None)
+
+
+def assert_gold_exact(lake: Path, events: Sequence[Event]) -> None:
+    """Every gold table holds what plain Python makes of these events: every column of every row."""
+    wanted = gold_oracle.tables(events, objectives.read(lake))
+    assert set(wanted) == {table.name for table in GOLD}
+    for table in GOLD:
+        told = rows(DeltaTable(str(lake / table.name)).to_pyarrow_table())
+        assert differences(told, wanted[table.name], table.key) == [], table.name
+
+
+def differences(
+    told: Sequence[dict[str, Any]], wanted: Sequence[dict[str, Any]], key: Sequence[str]
+) -> list[str]:
+    """What is wrong with a table's rows, in words; floats may differ by the order of adding."""
+
+    def by_key(found: Sequence[dict[str, Any]]) -> dict[tuple[Any, ...], dict[str, Any]]:
+        return {tuple(row[name] for name in key): row for row in found}
+
+    has, needs = by_key(told), by_key(wanted)
+    assert len(needs) == len(wanted), "the key tells rows apart"
+    wrong = [f"{len(told) - len(has)} rows told twice"] if len(has) < len(told) else []
+    wrong += [f"{row} is missing" for place, row in needs.items() if place not in has]
+    wrong += [f"{row} is too much" for place, row in has.items() if place not in needs]
+    for place in has.keys() & needs.keys():
+        one, other = has[place], needs[place]
+        wrong += [
+            f"{place}: {name} is {one.get(name)!r}, not {other.get(name)!r}"
+            for name in one.keys() | other.keys()
+            if name not in one or name not in other or not _same(one[name], other[name])
+        ]
+    return sorted(wrong)
+
+
+def _same(one: Any, other: Any) -> bool:
+    match one, other:
+        case float(), float():
+            return math.isclose(one, other, rel_tol=1e-9)
+        case list(), list():
+            return len(one) == len(other) and all(map(_same, one, other))
+        case dict(), dict():
+            return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
+        case _:
+            return type(one) is type(other) and bool(one == other)
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:

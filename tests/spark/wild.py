@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ import pyarrow as pa
 from headrace import Dependency, DependencyKind, JobManager, JobSpec, PermanentError
 from headrace.clock import ManualClock
 from headrace.errors import HeadraceError
-from headrace.model import Event, Job, State
+from headrace.model import TERMINAL, Event, Job, State
 from headrace.policy import CancelMode, Policies, Policy
 from headrace.retry import NoBackoff
 from headrace.spark.schemas import EVENTS
@@ -23,6 +24,10 @@ START = datetime(2026, 3, 1, 21, 50, tzinfo=UTC)
 LEASE_SECONDS = 60.0
 _POLICY = Policy(lease_seconds=LEASE_SECONDS, backoff=NoBackoff())
 POLICIES = Policies(_POLICY, queues={"slow": msgspec.structs.replace(_POLICY, fenced=False)})
+PAUSES_SECONDS = (0.000001, 0.25, 0.25, 7, 7, 61, 400)
+"""Between two steps. Most leases lapse before anything is done with them."""
+BRISK_SECONDS = (0.000001, 0.25, 0.25, 2, 7, 20)
+"""Most do not."""
 NAMES = tuple(f"job-{number}" for number in range(8))
 
 
@@ -34,10 +39,11 @@ class Wild:
         self.clock = clock
         self.dice = dice
         self.made = 0
+        self.pauses_seconds: Sequence[float] = PAUSES_SECONDS
 
     async def steps(self, count: int) -> None:
         for _ in range(count):
-            self.clock.advance(self.dice.choice([0.000001, 0.25, 0.25, 7, 7, 61, 400]))
+            self.clock.advance(self.dice.choice(self.pauses_seconds))
             # What the lifecycle refuses is no part of the history.
             with contextlib.suppress(HeadraceError):
                 await self._step()
@@ -64,9 +70,11 @@ class Wild:
     async def _submit(self) -> None:
         dice = self.dice
         self.made += 1
-        stored = (await self.manager.find(limit=50)).jobs
+        if dice.random() < 0.1:
+            await self._submit_chain()
+            return
         named = dice.random() < 0.5
-        after = [dice.choice(stored).id] if stored and dice.random() < 0.3 else []
+        after = await self._some() if dice.random() < 0.3 else []
         await self.manager.submit(
             JobSpec(
                 type=dice.choice(["mail", "größe", "t"]),
@@ -75,17 +83,44 @@ class Wild:
                 queue=dice.choice(["default", "slow"]),
                 payload={"n": self.made},
                 priority=dice.randrange(5),
+                delay_seconds=dice.choice([None, None, None, 90.0]),
                 tags=dice.choice([(), ("a",), ("a", 'k="ü"')]),
                 key=dice.choice([None, f"key-{self.made}"]),
                 correlation_id=dice.choice([None, "c"]),
                 max_attempts=dice.choice([None, 1, 2, 3]),
                 lifetime_seconds=dice.choice([None, 300.0, 86_400.0]),
                 after=[
-                    Dependency(name, dice.choice([DependencyKind.AFTER, DependencyKind.AFTER_ANY]))
-                    for name in after
+                    Dependency(
+                        job.id, dice.choice([DependencyKind.AFTER, DependencyKind.AFTER_ANY])
+                    )
+                    for job in after
                 ],
             )
         )
+
+    async def _submit_chain(self) -> None:
+        """Four jobs that wait for each other, in one batch and in any order."""
+        dice = self.dice
+        names = [f"chain-{self.made}-{place}" for place in range(4)]
+        kinds = [DependencyKind.AFTER_ANY, DependencyKind.AFTER_ANY, DependencyKind.AFTER]
+        specs = [
+            JobSpec(
+                type="link",
+                id=name,
+                queue=dice.choice(["default", "slow"]),
+                after=[] if before is None else [Dependency(before, dice.choice(kinds))],
+            )
+            for before, name in itertools.pairwise([None, *names])
+            if name is not None
+        ]
+        dice.shuffle(specs)
+        await self.manager.submit_many(specs)
+
+    async def _some(self) -> Sequence[Job]:
+        """One or two jobs to wait for; mostly such as have not ended: there is something to wait for."""
+        states = None if self.dice.random() < 0.2 else [one for one in State if one not in TERMINAL]
+        found = (await self.manager.find(states=states, limit=50)).jobs
+        return self.dice.sample(found, k=min(len(found), self.dice.randrange(1, 3)))
 
     async def _claim(self) -> None:
         await self.manager.claim(self.dice.choice(["w1", "w2"]), limit=self.dice.randrange(1, 4))
@@ -101,7 +136,9 @@ class Wild:
             case 0 | 1:
                 await manager.complete(job.id, token, dice.choice([None, {"ok": True}]))
             case 2:
-                await manager.fail(job.id, token, f"no {self.made}")
+                await manager.fail(
+                    job.id, token, f"no answer from 'h{job.attempt}' in {self.made} s"
+                )
             case 3:
                 await manager.fail(job.id, token, PermanentError("broken", code="E"))
             case 4:
