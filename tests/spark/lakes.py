@@ -90,8 +90,11 @@ def assert_gold_exact(lake: Path, events: Sequence[Event]) -> None:
     wanted = gold_oracle.tables(events, objectives.read(lake))
     assert set(wanted) == {table.name for table in GOLD}
     for table in GOLD:
-        told = rows(DeltaTable(str(lake / table.name)).to_pyarrow_table())
-        assert differences(told, wanted[table.name], table.key) == [], table.name
+        assert differences(gold_rows(lake, table), wanted[table.name], table.key) == [], table.name
+
+
+def gold_rows(lake: Path, table: Table) -> list[dict[str, Any]]:
+    return rows(DeltaTable(str(lake / table.name)).to_pyarrow_table())
 
 
 def differences(

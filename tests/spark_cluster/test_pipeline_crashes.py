@@ -13,11 +13,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import psutil  # type: ignore[import-untyped]  # comes with the wheel of the PostgreSQL server
 import pytest
@@ -29,8 +27,7 @@ from headrace.model import Event
 from headrace.spark.lake.gold import GOLD
 from headrace.spark.lake.home import Home
 from headrace.stores.base import EventQuery
-from tests.spark import oracle
-from tests.spark.lakes import assert_exact
+from tests.spark.lakes import assert_exact, assert_gold_exact, differences, gold_rows
 from tests.spark.wild import wild_on
 from tests.stores.postgres import server as postgres
 
@@ -71,11 +68,13 @@ def test_seven_kills_and_a_replayed_batch_leave_every_table_exact(url: str, tmp_
     events = asyncio.run(_events(url))
     assert Home(lake).state().touched == {}
     assert_exact(lake, events)
-    _assert_throughput(lake, events)
+    assert_gold_exact(lake, events)
     fresh = tmp_path / "fresh"
     assert _start("never", url, fresh).wait(RUN_SECONDS_MAX) == 0
     for table in GOLD:
-        assert _gold(lake, table.name, table.key) == _gold(fresh, table.name, table.key), table.name
+        rows, again = (gold_rows(one, table) for one in (lake, fresh))
+        assert rows, table.name
+        assert differences(rows, again, table.key) == [], table.name
     print(f"{len(events)} events, {_told(lake)}: exact")
 
 
@@ -185,48 +184,3 @@ async def _events(url: str) -> list[Event]:
         found += page
     await store.close()
     return found
-
-
-# --- gold ----------------------------------------------------------------------------------------
-
-
-def _assert_throughput(lake: Path, events: list[Event]) -> None:
-    """Minute by minute, from plain Python's rows."""
-    told: Counter[tuple[Any, ...]] = Counter()
-    names = ("submitted", "started", "completed", "failed", "dead", "cancelled", "abandoned")
-    for row in DeltaTable(str(lake / "gold" / "throughput")).to_pyarrow_table().to_pylist():
-        for name in names:
-            if row[name]:
-                told[row["tenant"], row["queue"], row["type"], row["minute"], name] += row[name]
-    wanted: Counter[tuple[Any, ...]] = Counter()
-
-    def count(row: dict[str, Any], at: Any, name: str) -> None:
-        minute = at.replace(second=0, microsecond=0)
-        wanted[row["tenant"], row["queue"], row["type"], minute, name] += 1
-
-    for row in oracle.jobs(events):
-        count(row, row["created_at"], "submitted")
-        if row["finalized_at"] is not None:
-            count(row, row["finalized_at"], row["state"])
-    for row in oracle.attempts(events):
-        count(row, row["leased_at"], "started")
-    assert told == wanted
-
-
-def _gold(lake: Path, name: str, key: tuple[str, ...]) -> list[dict[str, Any]]:
-    """The rows in order; sums of floats may differ in their last digits by the order of adding."""
-    rows = DeltaTable(str(lake / name)).to_pyarrow_table().to_pylist()
-    rounded = [{column: _rounded(value) for column, value in row.items()} for row in rows]
-    return sorted(rounded, key=lambda row: repr([row[part] for part in key]))
-
-
-def _rounded(value: Any) -> Any:
-    match value:
-        case float():
-            return float(f"{value:.9g}")
-        case dict():
-            return {name: _rounded(part) for name, part in value.items()}
-        case list():
-            return [_rounded(part) for part in value]
-        case _:
-            return value
