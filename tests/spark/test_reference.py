@@ -33,6 +33,7 @@ def run_examples(page: str, folder: Path, names: dict[str, Any]) -> list[str]:
     return blocks
 
 
+@pytest.mark.timeout(300)
 def test_the_examples_of_the_source(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,6 +53,7 @@ def test_the_examples_of_the_source(
     assert sorted(row.seq for row in history) == [row["seq"] for row in event_rows(url)]
 
 
+@pytest.mark.timeout(300)
 def test_the_examples_of_the_lake(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
