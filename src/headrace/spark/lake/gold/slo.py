@@ -96,7 +96,7 @@ def table(objectives: Sequence[Objective] = DEFAULT) -> Table:
     """The table, judged by these objectives."""
     return Table(
         name="gold/slo",
-        grain="One row per queue, type and hour in which a job first started or came to rest.",
+        grain="One row per queue, type and hour in which a job first started, completed, failed or died.",
         key=_KEY,
         columns=_COLUMNS,
         partition_by=("day",),

@@ -60,7 +60,7 @@ _HELD = """SELECT count(*) AS submitted, count_if(state = 'completed') AS comple
 
 TABLE = Table(
     name="gold/throughput",
-    grain="One row per tenant, queue, type and minute in which something happened.",
+    grain="One row per tenant, queue, type and minute in which any of what it counts happened.",
     key=("tenant", "queue", "type", "minute"),
     columns=(
         Column("tenant", "string", "The tenant."),

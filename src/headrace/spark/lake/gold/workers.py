@@ -47,7 +47,8 @@ def transform(sources: Sources) -> DataFrame:
 
 TABLE = Table(
     name="gold/workers",
-    grain="One row per worker and hour in which it held a job.",
+    grain="One row per worker and hour in which it held a job; of an attempt that still runs, the hour in "
+    "which it began.",
     key=("worker", "hour"),
     columns=(
         Column("worker", "string", "The worker's name."),
