@@ -226,6 +226,32 @@ async def test_pages_by_a_rare_tag_come_from_the_tag(plans: Plans) -> None:
     assert most_rows(nodes) <= 1100
 
 
+@pytest.mark.parametrize("newest_first", [False, True])
+async def test_a_page_is_read_from_where_the_last_has_ended(
+    plans: Plans, newest_first: bool
+) -> None:
+    query = Query(after_seq=JOBS // 2, newest_first=newest_first, limit=20)
+    nodes = await plans.of(lambda: plans.store.find(query))
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 100
+
+
+async def test_jobs_of_a_small_queue_come_from_its_lanes(plans: Plans) -> None:
+    queue = new_id()
+    made = await plans.manager.submit_many([JobSpec(type="x", queue=queue) for _ in range(3)])
+    await plans.store.find(Query(queues=(queue,)))
+    nodes = await plans.of(lambda: plans.store.find(Query(queues=(queue,), limit=20)))
+    assert "bodies_of_lane" in indexes(nodes)
+    assert most_rows(nodes) <= 100
+    await plans.manager.cancel([job.id for job in made.jobs])
+
+
+async def test_ended_jobs_come_from_the_ended(plans: Plans) -> None:
+    nodes = await plans.of(lambda: plans.store.find(Query(states=(State.DEAD,), limit=20)))
+    assert "jobs_ended" in indexes(nodes)
+    assert most_rows(nodes) <= 100
+
+
 async def test_events_are_read_on_from_the_cursor(plans: Plans) -> None:
     jobs = await plans.manager.claim("w", limit=100)
     cursor = await plans.manager.tail()

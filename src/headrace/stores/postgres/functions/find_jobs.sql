@@ -1,6 +1,7 @@
 -- Up to `the_limit` jobs that match every filter, in order of seq. NULL does not filter.
--- The text is put together from the filters that are there, and planned for their values each time:
--- one plan for all combinations would be bad for most.
+-- Planned for the values each time: filters that are not there then fold away, and those that are there choose
+-- the index. One plan for all combinations would be bad for most. The place to go on from is told of each
+-- table: from one the planner does not conclude on the others, and would walk them from their beginning.
 CREATE FUNCTION headrace.find_jobs(
     the_ids text[],
     the_lanes integer[],
@@ -15,36 +16,120 @@ CREATE FUNCTION headrace.find_jobs(
     the_limit integer
 ) RETURNS SETOF headrace.job_rows
 LANGUAGE plpgsql
+SET plan_cache_mode = force_custom_plan
 AS $$
 #variable_conflict use_column
 DECLARE
     driver text;
-    wanted text := 'SELECT job.* FROM headrace.job_rows AS job';
+    -- Says what the states say already, in the words of the index on ended jobs.
+    only_ended boolean := coalesce(
+        the_states <@ ARRAY['completed', 'failed', 'dead', 'cancelled', 'abandoned'], FALSE
+    );
 BEGIN
     IF cardinality(the_tags) > 0 THEN
         -- The rarest tag leads; the others are looked up job by job.
         driver := (headrace.rarest_first(the_tags))[1];
-        wanted := wanted
-            || ' INNER JOIN headrace.job_tags ON job_tags.seq = job.seq AND job_tags.tag = $12';
     END IF;
-    wanted := wanted || ' WHERE TRUE'
-        || CASE WHEN the_ids IS NOT NULL THEN ' AND job.id = ANY ($1)' ELSE '' END
-        || CASE WHEN the_lanes IS NOT NULL THEN ' AND job.lane = ANY ($2)' ELSE '' END
-        || CASE WHEN the_states IS NOT NULL THEN ' AND job.state = ANY ($3)' ELSE '' END
-        || CASE WHEN cardinality(the_tags) > 1 THEN ' AND job.tags @> $4' ELSE '' END
-        || CASE WHEN the_assignee IS NOT NULL THEN ' AND job.assignee = $5' ELSE '' END
-        || CASE WHEN created_from IS NOT NULL THEN ' AND job.created_at >= $6' ELSE '' END
-        || CASE WHEN created_before IS NOT NULL THEN ' AND job.created_at < $7' ELSE '' END
-        || CASE WHEN finalized_before IS NOT NULL THEN ' AND job.finalized_at < $8' ELSE '' END
-        || CASE
-            WHEN after_seq IS NULL THEN ''
-            WHEN newest_first THEN ' AND job.seq < $10'
-            ELSE ' AND job.seq > $10'
-        END
-        || ' ORDER BY job.seq' || CASE WHEN newest_first THEN ' DESC' ELSE '' END || ' LIMIT $11';
-    RETURN QUERY EXECUTE wanted
-    USING
-        the_ids, the_lanes, the_states, the_tags, the_assignee, created_from, created_before,
-        finalized_before, newest_first, after_seq, the_limit, driver;
+    IF driver IS NULL AND newest_first THEN
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM headrace.bodies
+            INNER JOIN headrace.jobs ON jobs.seq = bodies.seq
+            WHERE
+                (the_ids IS NULL OR bodies.id = ANY (the_ids))
+                AND (the_lanes IS NULL OR bodies.lane = ANY (the_lanes))
+                AND (the_states IS NULL OR jobs.state = ANY (the_states))
+                AND (NOT only_ended OR jobs.finalized_at IS NOT NULL)
+                AND (the_assignee IS NULL OR jobs.assignee = the_assignee)
+                AND (created_from IS NULL OR bodies.created_at >= created_from)
+                AND (created_before IS NULL OR bodies.created_at < created_before)
+                AND (finalized_before IS NULL OR jobs.finalized_at < finalized_before)
+                AND (after_seq IS NULL OR bodies.seq < after_seq)
+                AND (after_seq IS NULL OR jobs.seq < after_seq)
+            ORDER BY bodies.seq DESC
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq DESC;
+    ELSIF driver IS NULL THEN
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM headrace.bodies
+            INNER JOIN headrace.jobs ON jobs.seq = bodies.seq
+            WHERE
+                (the_ids IS NULL OR bodies.id = ANY (the_ids))
+                AND (the_lanes IS NULL OR bodies.lane = ANY (the_lanes))
+                AND (the_states IS NULL OR jobs.state = ANY (the_states))
+                AND (NOT only_ended OR jobs.finalized_at IS NOT NULL)
+                AND (the_assignee IS NULL OR jobs.assignee = the_assignee)
+                AND (created_from IS NULL OR bodies.created_at >= created_from)
+                AND (created_before IS NULL OR bodies.created_at < created_before)
+                AND (finalized_before IS NULL OR jobs.finalized_at < finalized_before)
+                AND (after_seq IS NULL OR bodies.seq > after_seq)
+                AND (after_seq IS NULL OR jobs.seq > after_seq)
+            ORDER BY bodies.seq
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq;
+    ELSIF newest_first THEN
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM headrace.job_tags
+            INNER JOIN headrace.bodies ON bodies.seq = job_tags.seq
+            INNER JOIN headrace.jobs ON jobs.seq = job_tags.seq
+            WHERE
+                job_tags.tag = driver
+                AND (cardinality(the_tags) = 1 OR bodies.tags @> the_tags)
+                AND (the_ids IS NULL OR bodies.id = ANY (the_ids))
+                AND (the_lanes IS NULL OR bodies.lane = ANY (the_lanes))
+                AND (the_states IS NULL OR jobs.state = ANY (the_states))
+                AND (NOT only_ended OR jobs.finalized_at IS NOT NULL)
+                AND (the_assignee IS NULL OR jobs.assignee = the_assignee)
+                AND (created_from IS NULL OR bodies.created_at >= created_from)
+                AND (created_before IS NULL OR bodies.created_at < created_before)
+                AND (finalized_before IS NULL OR jobs.finalized_at < finalized_before)
+                AND (after_seq IS NULL OR job_tags.seq < after_seq)
+                AND (after_seq IS NULL OR bodies.seq < after_seq)
+                AND (after_seq IS NULL OR jobs.seq < after_seq)
+            ORDER BY bodies.seq DESC
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq DESC;
+    ELSE
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM headrace.job_tags
+            INNER JOIN headrace.bodies ON bodies.seq = job_tags.seq
+            INNER JOIN headrace.jobs ON jobs.seq = job_tags.seq
+            WHERE
+                job_tags.tag = driver
+                AND (cardinality(the_tags) = 1 OR bodies.tags @> the_tags)
+                AND (the_ids IS NULL OR bodies.id = ANY (the_ids))
+                AND (the_lanes IS NULL OR bodies.lane = ANY (the_lanes))
+                AND (the_states IS NULL OR jobs.state = ANY (the_states))
+                AND (NOT only_ended OR jobs.finalized_at IS NOT NULL)
+                AND (the_assignee IS NULL OR jobs.assignee = the_assignee)
+                AND (created_from IS NULL OR bodies.created_at >= created_from)
+                AND (created_before IS NULL OR bodies.created_at < created_before)
+                AND (finalized_before IS NULL OR jobs.finalized_at < finalized_before)
+                AND (after_seq IS NULL OR job_tags.seq > after_seq)
+                AND (after_seq IS NULL OR bodies.seq > after_seq)
+                AND (after_seq IS NULL OR jobs.seq > after_seq)
+            ORDER BY bodies.seq
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq;
+    END IF;
 END;
 $$;
