@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import timedelta
 
 import asyncpg
 import pytest
@@ -16,7 +17,7 @@ from headrace.errors import (
     StoreError,
     StoreUnavailable,
 )
-from headrace.stores.base import Fence, Note
+from headrace.stores.base import EventQuery, Fence, Note
 from headrace.stores.postgres import LATEST_SCHEMA_VERSION, PostgresStore, schema
 from headrace.stores.postgres.sql import Sql
 from tests.stores.postgres.jobs import NOW, draft, insert, request
@@ -72,29 +73,55 @@ async def test_every_older_version_can_be_brought_up_to_date(
         await store.close()
 
 
+_DESCRIPTIONS = (
+    """
+    SELECT relname, attname, format_type(atttypid, atttypmod), attnotnull, atthasdef
+    FROM pg_attribute INNER JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relnamespace = to_regnamespace($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, 2
+    """,
+    """
+    SELECT conname, conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = to_regnamespace($1) ORDER BY 1, 2
+    """,
+    """
+    SELECT pg_get_indexdef(indexrelid) FROM pg_index INNER JOIN pg_class ON pg_class.oid = indexrelid
+    WHERE relnamespace = to_regnamespace($1) ORDER BY relname
+    """,
+    """
+    SELECT relname, pg_get_viewdef(oid) FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'v' ORDER BY 1
+    """,
+    """
+    SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = to_regnamespace($1)
+    ORDER BY proname
+    """,
+)
+"""Columns, constraints, indexes, views and functions of a schema."""
+
+
+def _nameless(text: str, sql: Sql) -> str:
+    return text.replace(sql.quoted_schema, "headrace").replace(sql.schema, "headrace")
+
+
 async def test_an_upgraded_schema_equals_a_new_one(
     url: str, connection: asyncpg.Connection, postgres_url: str
 ) -> None:
     await schema.upgrade(connection, Sql(NAME), "here", to_version=1)
     await (await PostgresStore.open(url, migrate=True)).close()
     new = await PostgresStore.open(postgres_url)
-    described = (
-        "SELECT table_name, column_name, data_type, is_nullable, column_default IS NULL"
-        " FROM information_schema.columns WHERE table_schema = $1 ORDER BY 1, 2"
-    )
-    assert await connection.fetch(described, NAME) == await connection.fetch(
-        described, new._sql.schema
-    )
-    functions = (
-        "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1) ORDER BY proname"
-    )
-    assert await connection.fetch(functions, Sql(NAME).quoted_schema) == await connection.fetch(
-        functions, new._sql.quoted_schema
-    )
+    for described in _DESCRIPTIONS:
+        upgraded, made = [
+            [
+                tuple(_nameless(str(part), found) for part in row)
+                for row in await connection.fetch(described, found.quoted_schema)
+            ]
+            for found in (Sql(NAME), new._sql)
+        ]
+        assert upgraded == made != []
     await new.close()
 
 
-_JOB_OF_VERSION_3 = """
+_JOB_OF_EVERY_VERSION = """
 INSERT INTO {schema}.lanes (tenant, queue, type, priority) VALUES ('default', 'default', 'send', 2);
 INSERT INTO {schema}.bodies (seq, created_at, lane, depth, id, tags, payload)
 VALUES (nextval('{schema}.job_seqs'), $$2026-01-01Z$$, 1, 0, 'old', '{{a}}', '1');
@@ -103,15 +130,21 @@ INSERT INTO {schema}.ready_tags (tag, lane, early, run_at, seq) VALUES ('a', 1, 
 INSERT INTO {schema}.jobs (
     seq, run_at, updated_at, lane, version, attempt, failures, losses, early, state, checkpoint
 ) VALUES (1, $$2026-01-01Z$$, $$2026-01-01Z$$, 1, 1, 0, 0, 0, TRUE, 'pending', '2');
+INSERT INTO {schema}.events (
+    at, run_at, job_seq, lane, version, attempt, failures, losses, payload_bytes, job_id, kind, after
+) VALUES (
+    $$2026-01-01Z$$, $$2026-01-01Z$$, 1, 1, 1, 0, 0, 0, 1, 'old', 'enqueued', 'pending'
+);
 """
 
 
-async def test_jobs_from_before_limit_keys_go_on_in_their_lane(
-    url: str, connection: asyncpg.Connection
+@pytest.mark.parametrize("version", range(1, LATEST_SCHEMA_VERSION))
+async def test_what_an_older_version_holds_goes_on(
+    url: str, connection: asyncpg.Connection, version: int
 ) -> None:
     sql = Sql(NAME)
-    await schema.upgrade(connection, sql, "here", to_version=3)
-    await connection.execute(_JOB_OF_VERSION_3.format(schema=sql.quoted_schema))
+    await schema.upgrade(connection, sql, "here", to_version=version)
+    await connection.execute(_JOB_OF_EVERY_VERSION.format(schema=sql.quoted_schema))
     store = await PostgresStore.open(url, migrate=True)
     new = await insert(store, draft(tags=("a",)), draft(limit_key="k"))
     lanes = await connection.fetch(
@@ -124,6 +157,16 @@ async def test_jobs_from_before_limit_keys_go_on_in_their_lane(
     assert (old.limit_key, old.log_json, old.checkpoint_json) == (None, None, b"2")
     assert await store.annotate(Fence(old.id, old.token or ""), Note(log_json=b"[1]"), NOW)
     assert (await store.get(["old"]))["old"].log_json == b"[1]"
+
+    log = await store.events(EventQuery())
+    assert [event.job_id for event in log if event.kind == "enqueued"] == [job.id for job in taken]
+    assert await store.events(EventQuery(job_id="old")) == [
+        event for event in log if event.job_id == "old"
+    ]
+    for view, rows in (("event_log", 6), ("job_list", 3)):
+        assert await connection.fetchval(f"SELECT count(*) FROM {sql.quoted_schema}.{view}") == rows
+    assert await store.trim([log[0].cursor], NOW + timedelta(days=1), 10) == 1
+    assert await store.events(EventQuery()) == log[1:]
     await store.close()
 
 

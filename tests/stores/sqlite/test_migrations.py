@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from headrace.stores.base import (
     Note,
     Pause,
     Query,
+    Record,
     WorkerSeen,
 )
 from headrace.stores.sqlite import LATEST_SCHEMA_VERSION, SqliteStore, schema
@@ -103,6 +105,38 @@ async def test_jobs_of_the_second_version_go_on_where_they_stood(path: Path) -> 
         (3, None),
         (4, "k"),
     ]
+    await store.close()
+    assert rows(path, "PRAGMA integrity_check") == [("ok",)]
+
+
+async def test_the_log_and_the_jobs_of_the_third_version_can_be_read_by_others(path: Path) -> None:
+    make_old(path, version=3)
+    store = await SqliteStore.open(path, migrate=True)
+    log = await store.events(EventQuery())
+    assert [event.job_id for event in log] == [
+        *["deleted"] * 3,
+        *["running"] * 2,
+        "waiting",
+        "plain",
+    ]
+    assert rows(path, "SELECT seq, tenant, job_id, job_seq FROM event_log ORDER BY seq") == [
+        (event.seq, event.tenant, event.job_id, job_seq)
+        for event, job_seq in zip(log, (1, 1, 1, 2, 2, 3, 4), strict=True)
+    ]
+    assert rows(path, "SELECT id, tenant, limit_key, state FROM job_list ORDER BY seq") == [
+        ("running", "acme", "k", "running"),
+        ("waiting", "default", "k", "pending"),
+        ("plain", "default", None, "pending"),
+    ]
+    assert rows(path, 'SELECT "start", "end" FROM log_ends') == [(0, 7)]
+    assert (await store.get(["running"]))["running"].log_json == b'["line"]'
+    gate = Record(kind="gate", name="other", version=1, body_json=b"{}")
+    assert await store.records("gate") == [gate]
+
+    assert [job.id for job in await store.claim(request(9))] == ["waiting", "plain"]
+    assert await store.trim([log[2].cursor], NOW + timedelta(days=1), 100) == 3
+    assert rows(path, 'SELECT "start", "end" FROM log_ends') == [(3, 9)]
+    assert (await store.events(EventQuery()))[:4] == log[3:]
     await store.close()
     assert rows(path, "PRAGMA integrity_check") == [("ok",)]
 
