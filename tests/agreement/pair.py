@@ -7,6 +7,7 @@ random in production (ids, tokens, jitter) is drawn from equal sources here.
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -15,19 +16,26 @@ from unittest import mock
 import msgspec
 from msgspec.structs import replace
 
-from headrace.clock import ManualClock
+from headrace.clock import EPOCH, ManualClock
 from headrace.connect import connect
 from headrace.errors import HeadraceError
 from headrace.manager import JobManager
 from headrace.manager.admission import ADMISSION
 from headrace.model import Event, Job
 from headrace.policy import Policies
-from headrace.stores.base import GATE, ClaimRequest, EventQuery, Query
+from headrace.stores.base import GATE, ClaimRequest, EventQuery, KeyScope, Query
 
 Call = Callable[[JobManager], Awaitable[Any]]
 
 KINDS = [GATE, ADMISSION, "note"]
 """Of records."""
+SCOPES = [
+    KeyScope(*names)
+    for names in itertools.product(
+        ["default", "acme"], ["default", "kept", "other"], ["t1", "t2"], ["k1", "k2"]
+    )
+]
+"""Of every key that the machine may use."""
 
 
 class Pair:
@@ -101,6 +109,10 @@ async def whole(manager: JobManager) -> dict[str, Any]:
         "jobs": [plain(job) for job in jobs],
         "tallies": plain(list(await store.count(now))),
         "edges": [plain(list(await store.edges(child_id=job_id))) for job_id in ids],
+        "edges from": [plain(list(await store.edges(parent_id=job_id))) for job_id in ids],
+        "spawned": [plain(list(await store.spawned(job_id))) for job_id in ids],
+        "keyed": sorted(plain(dict(await store.keyed(SCOPES, now))).items(), key=str),
+        "workers": sorted(plain(list(await store.workers(EPOCH))), key=str),
         "joins": plain(dict(await store.joins(ids))),
         "unseen": sorted(plain(list(await store.unseen(1000))), key=str),
         "lapsed": [job.id for job in await store.lapsed(now, 1000)],
