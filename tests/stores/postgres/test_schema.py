@@ -50,7 +50,7 @@ async def test_the_first_to_open_it_creates_it(url: str) -> None:
 
 
 async def test_it_is_not_created_against_orders(url: str) -> None:
-    with pytest.raises(StoreUnavailable, match="holds no Headrace schema"):
+    with pytest.raises(StoreUnavailable, match=r"holds no Headrace schema.*headrace migrate"):
         await PostgresStore.open(url, create=False)
 
 
@@ -61,12 +61,15 @@ async def test_every_older_version_can_be_brought_up_to_date(
     sql = Sql(NAME)
     await schema.upgrade(connection, sql, "here", to_version=version)
     assert await schema.version_of(connection, sql, "here") == version
-    with pytest.raises(SchemaTooOld, match=f"has schema version {version}.*left untouched"):
+    wanted = f"has schema version {version}.*left untouched.*headrace migrate"
+    with pytest.raises(SchemaTooOld, match=wanted) as caught:
         await PostgresStore.open(url)
+    assert caught.value.version == version
     assert await schema.version_of(connection, sql, "here") == version
 
     opened = await asyncio.gather(*(PostgresStore.open(url, migrate=True) for _ in range(3)))
     assert await schema.version_of(connection, sql, "here") == LATEST_SCHEMA_VERSION
+    assert await opened[0].schema_version() == LATEST_SCHEMA_VERSION
     await insert(opened[0], draft())
     assert len(await opened[0].claim(request())) == 1
     for store in opened:

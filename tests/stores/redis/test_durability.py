@@ -63,6 +63,9 @@ async def test_relaxed_durability_is_not_warned_about(
     with caplog.at_level(logging.WARNING, "headrace.stores.redis"):
         store = await _open_with(server, {"appendonly": "no"}, relaxed_durability=True)
     assert not caplog.records
+    (found,) = [one for one in await store.diagnose() if one.what == "durability"]
+    assert found.health is Health.OK
+    assert found.value.startswith("none, accepted")
     await store.close()
 
 
@@ -97,11 +100,7 @@ async def test_a_healthy_server_needs_no_advice(tmp_path: Path) -> None:
 
 
 async def test_what_is_wrong_comes_with_advice(server: ValkeyServer) -> None:
-    store = await _open_with(
-        server,
-        {"maxmemory": "1mb", "maxmemory-policy": "volatile-lru"},
-        relaxed_durability=True,
-    )
+    store = await _open_with(server, {"maxmemory": "1mb", "maxmemory-policy": "volatile-lru"})
     wrong = {one.what: one for one in await store.diagnose() if one.health is not Health.OK}
     assert wrong.keys() == {"durability", "maxmemory-policy", "memory"}
     assert wrong["maxmemory-policy"].health is Health.ERROR

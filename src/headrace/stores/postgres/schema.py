@@ -20,7 +20,8 @@ async def prepare(
     if version is None:
         if not create:
             raise StoreUnavailable(
-                f"{where} holds no Headrace schema {sql.schema!r}, and was not to create it"
+                f"{where} holds no Headrace schema {sql.schema!r}, and nothing was created: check the "
+                "url, or create it with headrace submit or headrace migrate"
             )
         await upgrade(connection, sql, where)
     elif version > LATEST_SCHEMA_VERSION:
@@ -33,7 +34,8 @@ async def prepare(
             raise SchemaTooOld(
                 f"{where} has schema version {version}, this Headrace needs {LATEST_SCHEMA_VERSION}; "
                 "it was left untouched: stop the workers of the old version, then open it with "
-                "migrate=True"
+                "migrate=True (headrace migrate)",
+                version=version,
             )
         await upgrade(connection, sql, where)
 

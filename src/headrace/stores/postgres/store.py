@@ -84,6 +84,11 @@ class PostgresStore(Verbs):
         await self._hints.close()
         await self._pool.close()
 
+    async def schema_version(self) -> int:
+        """The version of the schema that the database has now."""
+        ((version,),) = await self._session.read("schema_version")
+        return int(version)
+
     async def wait(self, after: str, timeout_seconds: float) -> None:
         """As the protocol says: here at once, elsewhere within milliseconds or, a hint lost, POLL_SECONDS."""
         place = log.position(after)

@@ -18,7 +18,7 @@ async def diagnose(server: Server) -> list[Finding]:
     version = "not told" if schema is None else schema.decode()
     return [
         _server(info),
-        _durability(await durability(server)),
+        _durability(await durability(server), accepted=server.accepts_losses),
         _eviction((await settings(server, "maxmemory-policy")).get("maxmemory-policy")),
         _memory(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))),
         _finding(
@@ -53,12 +53,18 @@ def _server(info: dict[str, str]) -> Finding:
     )
 
 
-def _durability(level: Durability) -> Finding:
+def _durability(level: Durability, *, accepted: bool) -> Finding:
+    """Whoever asked for relaxed durability has said that it will do: it is shown without a warning."""
+    if level == "always":
+        return _finding("durability", level)
+    if accepted:
+        return _finding("durability", f"{level}, accepted by durability=relaxed: {LOSES[level]}")
     return _finding(
         "durability",
         level,
-        Health.OK if level == "always" else Health.WARNING,
-        f"{LOSES[level]}: set appendonly yes and appendfsync always",
+        Health.WARNING,
+        f"{LOSES[level]}: set appendonly yes and appendfsync always, or accept it with "
+        "durability=relaxed",
     )
 
 

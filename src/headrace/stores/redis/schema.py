@@ -21,7 +21,10 @@ async def check(server: Server, *, migrate: bool, create: bool) -> None:
     where = f"{server.address} under the prefix {server.keys.root}"
     answer = await server.read_script(_OPEN, str(SCHEMA_VERSION) if create else "")
     if answer == b"":
-        raise StoreUnavailable(f"there is no store at {where}, and none was to be created")
+        raise StoreUnavailable(
+            f"there is no store at {where}, and none was created: check the url, or create it with "
+            "headrace submit or headrace migrate"
+        )
     version = _read(answer, where)
     if version > SCHEMA_VERSION:
         raise SchemaTooNew(

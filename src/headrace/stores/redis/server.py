@@ -43,6 +43,7 @@ class Server:
     def __init__(self, options: Options) -> None:
         self.address = options.address
         self.keys = Keys(options.prefix)
+        self.accepts_losses = options.relaxed_durability
         self._timeout_seconds = options.timeout_seconds
         self._patience_seconds = PATIENCE_SECONDS
         settings = {
