@@ -72,7 +72,7 @@ class Driver:
 
     @classmethod
     async def open(cls, planned: Plan, master: str, on_status: OnStatus | None) -> Driver:
-        manager = await connect(planned.url, tenant=planned.fleet.tenant)
+        manager = await connect(planned.url, tenant=planned.tenant)
         try:
             found = await take_name(manager, planned, master)
         except BaseException:
@@ -93,6 +93,13 @@ class Driver:
     async def drive(self, spark: SparkSession) -> FleetStatus:
         try:
             return await self._drive(spark)
+        except FleetFailed:
+            raise
+        except BaseException as error:
+            # Whatever ends the driver, its workers must not go on without one.
+            with contextlib.suppress(StoreError):
+                await self._end(f"its driver failed: {first_line(error)}")
+            raise
         finally:
             await self._manager.close()
 
@@ -126,7 +133,7 @@ class Driver:
         ours = found is not None and found.run == self._record.run
         failure = found.failure if ours and found is not None else None
         if failure is None and error is not None and self._record.stop_at is None:
-            failure = f"Spark gave the fleet up: {_first_line(error)}"
+            failure = f"Spark gave the fleet up: {first_line(error)}"
         await self._end(failure)
         status = await described(self._manager, self.name, self._record)
         self._tell(status)
@@ -142,7 +149,7 @@ class Driver:
             run=self._record.run,
             place=fleet.place,
             url=self._plan.url,
-            tenant=fleet.tenant,
+            tenant=self._plan.tenant,
             settings=fleet.settings,
             folder=os.getcwd(),  # noqa: PTH109 - text, for another host
             keys=fleet.keys,
@@ -249,5 +256,5 @@ class Driver:
             self._on_status(status)
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -34,6 +34,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None = None
     """None: the application's own store."""
     tenant: str | None = None
+    """None: the application's own."""
     settings: Settings = Settings()
     """Of each worker."""
     drain: bool = False
@@ -52,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     fleet: Fleet
     name: str
     url: str
+    tenant: str | None
+    """Whose jobs its workers run. None: everybody's."""
     types: tuple[str, ...]
     """What its workers can run."""
     queues: tuple[str, ...] | None
@@ -68,6 +71,7 @@ def plan(fleet: Fleet) -> Plan:
         fleet=fleet,
         name=check_fleet(default_fleet(fleet.place) if fleet.name is None else fleet.name),
         url=shared_url(fleet.url or app.url),
+        tenant=fleet.tenant or app.tenant,
         types=tuple(type_ for task in app.tasks.values() for type_ in task.types),
         queues=None if queues is None else tuple(queues),
     )
