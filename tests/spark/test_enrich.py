@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import threading
+import os
+import signal
 from collections import Counter
-from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,51 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from headrace import Headrace, PermanentError, Policy, State, WorkerSettings, connect
+from headrace import State, connect
 from headrace.errors import InvalidInput
 from headrace.limits import QueueLimits, Rate
 from headrace.model import EventKind
-from headrace.spark import enrich
 from headrace.spark.enriching import Progress
 from headrace.spark.enriching.failures import EnrichmentFailed
 from headrace.spark.fleet import Fleet
 from headrace.stores.base import EventQuery
+from tests.spark.calls import QUICK, Calls, numbers, run, states
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
-
-QUICK = WorkerSettings(concurrency=8, poll_seconds=0.2)
-POLL = 0.1
-
-
-class Calls:
-    """An application whose tasks remember what they were called with."""
-
-    def __init__(self, url: str) -> None:
-        self.app = Headrace(url, policies=Policy(max_attempts=2))
-        self.seen: Counter[int] = Counter()
-        self.bad: set[int] = set()
-        self._lock = threading.Lock()
-
-        @self.app.task(queue="api")
-        async def double(n: int, word: str | None = "none") -> dict[str, Any]:
-            self._note(n)
-            if n in self.bad:
-                raise PermanentError(f"{n} is bad", code="BAD")
-            return {"twice": 2 * n, "word": word}
-
-        @self.app.task(queue="groups")
-        async def double_all(rows: list[dict[str, Any]]) -> list[int]:
-            for row in rows:
-                self._note(row["n"])
-            return [2 * row["n"] for row in rows]
-
-        self.double = double
-        self.double_all = double_all
-
-    def _note(self, n: int) -> None:
-        with self._lock:
-            self.seen[n] += 1
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture
@@ -68,20 +35,6 @@ def calls(durable_url: str) -> Calls:
 @pytest.fixture
 def sqlite_calls(tmp_path: Path) -> Calls:
     return Calls(f"sqlite:///{tmp_path}/jobs.db?synchronous=normal")
-
-
-def numbers(spark: SparkSession, values: Sequence[int]) -> DataFrame:
-    return spark.createDataFrame([(n, f"w{n}") for n in values], "n int, word string")
-
-
-def run(df: DataFrame, task: Any, **options: Any) -> list[Row]:
-    settings = {"key": "n", "workers": QUICK, "poll_seconds": POLL, "timeout": 60.0, **options}
-    return enrich(df, task, **settings).orderBy("n").collect()
-
-
-async def states(url: str) -> dict[State, int]:
-    async with await connect(url) as manager:
-        return {state: jobs for state, jobs in (await manager.stats()).states.items() if jobs}
 
 
 def test_every_row_comes_back_once_and_is_not_run_again(spark: SparkSession, calls: Calls) -> None:
@@ -162,6 +115,43 @@ def test_a_fleet_can_run_the_rows(
         schema="long",
     )
     assert [row["result"] for row in rows] == [2 * n for n in range(20)]
+
+
+def test_ctrl_c_lets_the_fleet_finish_what_it_holds(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark's own answer to it is to kill every task, and so the workers with the jobs they hold."""
+    url = f"sqlite:///{tmp_path}/jobs.db?synchronous=normal"
+    (tmp_path / "enrich_stopped_app.py").write_text(
+        "import asyncio\n"
+        "from headrace import Headrace\n"
+        f"app = Headrace({url!r})\n"
+        "@app.task\n"
+        "async def double(n: int) -> int:\n"
+        "    await asyncio.sleep(0.5)\n"
+        "    return 2 * n\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import enrich_stopped_app  # type: ignore[import-not-found]
+
+    def interrupt(now: Progress) -> None:
+        if now.completed and not told:
+            told.append(now)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    told: list[Progress] = []
+    with pytest.raises(KeyboardInterrupt):
+        run(
+            numbers(spark, range(100)),
+            enrich_stopped_app.app.tasks["double"],
+            workers=None,
+            fleet=Fleet(place="enrich_stopped_app:app", tasks=1, settings=QUICK),
+            progress=interrupt,
+        )
+    left = asyncio.run(states(url))
+    assert set(left) <= {State.COMPLETED, State.PENDING, State.RETRYING}
+    assert 0 < left[State.COMPLETED] < 100
 
 
 def test_a_task_can_be_named_and_run_elsewhere(spark: SparkSession, sqlite_calls: Calls) -> None:

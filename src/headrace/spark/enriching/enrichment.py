@@ -11,16 +11,22 @@ from pyspark.sql import types as t
 from headrace import validation
 from headrace.app import Task
 from headrace.app.bridge import LoopThread
-from headrace.errors import InvalidInput
+from headrace.errors import InvalidInput, InvalidKeyRing, QueueFull
 from headrace.limits import QueueLimits
-from headrace.model import TERMINAL, State
+from headrace.model import TERMINAL, Job, State
 from headrace.spark.enriching import frames
-from headrace.spark.enriching.executors import SUBMITTED_SCHEMA, open_manager, submitted
+from headrace.spark.enriching.executors import (
+    ROW_CHARS_MAX,
+    SUBMITTED_SCHEMA,
+    open_manager,
+    submitted,
+)
 from headrace.spark.enriching.failures import EnrichmentFailed
 from headrace.spark.enriching.hands import Hand, helped, hired_fleet, local_worker
 from headrace.spark.enriching.request import Request, make_request
 from headrace.spark.enriching.waiting import Bar, Found, OnProgress, found_jobs, wait
 from headrace.spark.fleet import Fleet
+from headrace.spark.sink.opening import patiently
 from headrace.worker import Settings
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ if TYPE_CHECKING:
 
 POLL_SECONDS = 1.0
 EXAMPLES_MAX = 3
-_TEXT_CHARS_MAX = 200
+_loop = LoopThread()
 _FAILED = [state.value for state in TERMINAL if state is not State.COMPLETED]
 
 
@@ -114,7 +120,6 @@ class _Enrichment:
         self.spark = spark
         self._request = request
         self._key_types = key_types
-        self._loop = LoopThread()
 
     def check(self, rows: DataFrame) -> None:
         """Raise for keys that are null, or stand for rows that are not alike."""
@@ -136,19 +141,40 @@ class _Enrichment:
             assert example is not None
             raise InvalidInput(
                 f"{found['differ']} keys ({keys}) stand for rows that differ in what the task gets, such as "
-                f"{example['text'][:_TEXT_CHARS_MAX]}; {validation.UNCHANGED}: add a column to the key, or "
+                f"{example['text'][:ROW_CHARS_MAX]}; {validation.UNCHANGED}: add a column to the key, or "
                 "take one out of columns"
             )
 
     def prepare(self, limits: QueueLimits | None) -> None:
-        """Reach the store from here first, and give the queue its limits."""
+        """Reach the store from here first, see whose the name is, and give the queue its limits."""
 
         async def prepare() -> None:
             async with await open_manager(self._request) as manager:
+                found = await found_jobs(manager, self._request)
+                if found.first is not None:
+                    self._check_alike(found.first)
                 if limits is not None:
                     await manager.set_limits(self._request.template.queue, limits)
 
-        self._loop.run(prepare())
+        _loop.run(prepare())
+
+    def _check_alike(self, stored: Job) -> None:
+        """Results of another task, or of rows where groups are meant, would pass for those asked for."""
+        request = self._request
+        if stored.type not in request.types:
+            raise InvalidInput(
+                f"enrichment {request.name} ran task {stored.type} before, not {request.template.type}; "
+                f"{validation.UNCHANGED}: give this one another name"
+            )
+        if not stored.id.startswith(request.row_prefix):
+            return  # it was redriven, and does not say
+        is_group = stored.id.startswith(request.group_prefix)
+        if is_group != (request.rows_argument is not None):
+            ran = "groups of rows" if is_group else "single rows"
+            raise InvalidInput(
+                f"enrichment {request.name} ran {ran} before, and batch_size={request.batch_size} asks for "
+                f"the other; {validation.UNCHANGED}: give this one another name"
+            )
 
     def submit(self, rows: DataFrame, *, retry_failed: bool) -> None:
         """Store what has no job yet. Groups are made in order of id: a repeated task makes the same ones."""
@@ -160,46 +186,62 @@ class _Enrichment:
             assert found is not None
             if found["changed"] is not None:
                 # A result must not pass for that of a row that has changed since.
-                text, before = (one[:_TEXT_CHARS_MAX] for one in found["changed"])
+                text, before = (one[:ROW_CHARS_MAX] for one in found["changed"])
                 raise InvalidInput(
                     f"enrichment {self._request.name} has run a row with the key of {text} as {before}; "
-                    f"{validation.UNCHANGED}: give this one another name"
+                    f"{validation.UNCHANGED}: give this one another name, or retry_failed=True if only rows "
+                    "that failed have changed"
                 )
             if found["wanted"]:
-                self._submit(seen.where("wanted").select("id", "text", "generation"))
+                self._submit(seen.where("wanted").select("id", "text", "after"))
         finally:
             seen.unpersist()
 
     def _seen(self, rows: DataFrame, *, retry_failed: bool) -> DataFrame:
-        """(id, text, generation, wanted, changed): each row with what the store knows of it."""
+        """(id, text, after, wanted, changed): each row with what the store knows of it."""
         found = self._found()
         if not found.jobs:
             nothing = f.lit(None).cast("struct<text: string, before: string>")
             return rows.select(
                 "id",
                 "text",
-                f.lit(1).cast("long").alias("generation"),
+                f.lit(None).cast("long").alias("after"),
                 f.lit(True).alias("wanted"),  # noqa: FBT003 - a value
                 nothing.alias("changed"),
             )
-        known = self._stored(found).select("id", f.col("text").alias("before"), "state", "tries")
-        is_new = f.col("state").isNull()
-        changed = f.when(f.col("before") != f.col("text"), f.struct("text", "before"))
+        known = self._stored(found).select("id", f.col("text").alias("before"), "state", "last")
+        is_wanted = f.col("state").isNull()
+        if retry_failed:
+            is_wanted |= f.col("state").isin(_FAILED)
+        is_other = ~is_wanted & (f.col("before") != f.col("text"))
         return rows.join(known, "id", "left").select(
             "id",
             "text",
-            f.coalesce(f.col("tries") + 1, f.lit(1)).alias("generation"),
-            ((is_new | f.col("state").isin(_FAILED)) if retry_failed else is_new).alias("wanted"),
-            changed.alias("changed"),
+            f.col("last").alias("after"),
+            is_wanted.alias("wanted"),
+            f.when(is_other, f.struct("text", "before")).alias("changed"),
         )
 
     def _submit(self, wanted: DataFrame) -> None:
         told = wanted.mapInArrow(submitted(self._request), SUBMITTED_SCHEMA).collect()
-        problems = [one["problem"] for one in told if one["problem"] is not None]
-        if problems:
-            raise InvalidInput(
-                f"{problems[0]}; other rows are submitted: mend this one and call enrich again"
-            )
+        for one in told:
+            match one["code"]:
+                case None:
+                    continue
+                case QueueFull.code:
+                    queue = self._request.template.queue
+                    raise QueueFull(
+                        f"{one['problem']}. Other rows may be submitted: call enrich again to go on",
+                        queue=queue,
+                        tenant=self._request.tenant,
+                    )
+                case InvalidKeyRing.code:
+                    raise InvalidKeyRing(one["problem"])
+                case _:
+                    raise InvalidInput(
+                        f"a row cannot be a job: {one['problem']}; other rows are submitted: mend this one "
+                        "and call enrich again"
+                    )
 
     def wait(
         self,
@@ -219,7 +261,7 @@ class _Enrichment:
                     hand.check()
 
         async def waited(show: OnProgress) -> None:
-            async with await open_manager(self._request) as manager:
+            async with await patiently(lambda: open_manager(self._request)) as manager:
                 await wait(
                     manager,
                     self._request,
@@ -231,10 +273,10 @@ class _Enrichment:
 
         try:
             if progress is not None:
-                self._loop.run(waited(progress))
+                _loop.run(waited(progress))
                 return
             with Bar(f"enriching {self._request.name}") as bar:
-                self._loop.run(waited(bar.show))
+                _loop.run(waited(bar.show))
         finally:
             is_over = True  # Ctrl-C ends the wait here, not on the loop
 
@@ -247,10 +289,10 @@ class _Enrichment:
 
     def _found(self) -> Found:
         async def find() -> Found:
-            async with await open_manager(self._request) as manager:
-                return await found_jobs(manager, self._request)
+            async with await patiently(lambda: open_manager(self._request)) as manager:
+                return await patiently(lambda: found_jobs(manager, self._request))
 
-        return self._loop.run(find())
+        return _loop.run(find())
 
     def refuse_failures(self, rows: DataFrame) -> None:
         failed = (

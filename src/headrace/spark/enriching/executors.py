@@ -6,7 +6,9 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -16,7 +18,14 @@ from msgspec.structs import replace
 from headrace import validation
 from headrace.connect import connect
 from headrace.crypto import KeyRing
-from headrace.errors import InvalidInput, InvalidKeyRing, QueueFull
+from headrace.errors import (
+    HeadraceError,
+    InvalidBatch,
+    InvalidInput,
+    InvalidKeyRing,
+    PayloadTooLarge,
+    QueueFull,
+)
 from headrace.manager import JobManager
 from headrace.model import Job, State
 from headrace.policy import Policies
@@ -26,17 +35,24 @@ from headrace.spark.sink.payloads import payload_texts
 from headrace.spec import JobSpec
 
 Batches = Iterator[pa.RecordBatch]
+_Row = tuple[str, str, int | None]
+"""Its id, its text, and the seq of its last try if it was tried before."""
 Stage = Callable[[Batches], Batches]
 """For mapInArrow."""
 
 ID_CHARS = 32
+ROW_CHARS_MAX = 200
+"""So much of a row is told in an error."""
 PIECE_JOBS = 1000
 PAGE_JOBS = 2000
+PAGE_BYTES = 8_000_000
+"""About what a page of jobs may hold; a job may hold megabytes."""
+_FIRST_PAGE_JOBS = 16
 FULL_SECONDS = 600.0
 """How long a submission waits for room on a queue that is full."""
 
 TEXTS_SCHEMA = "id string, text string, problem string"
-SUBMITTED_SCHEMA = "created long, repeated long, problem string"
+SUBMITTED_SCHEMA = "created long, repeated long, code string, problem string"
 OUTCOMES = pa.schema(
     [
         ("id", pa.string()),
@@ -63,7 +79,7 @@ def texts() -> Stage:
         for batch in batches:
             written, problems = payload_texts(batch.column("row"))
             told = [
-                f"{batch.column('row')[number].as_py()!r}: {problems[number]}"
+                f"{str(batch.column('row')[number].as_py())[:ROW_CHARS_MAX]}: {problems[number]}"
                 if number in problems
                 else None
                 for number in range(len(batch))
@@ -75,21 +91,26 @@ def texts() -> Stage:
 
 
 def submitted(request: Request) -> Stage:
-    """(id, text, generation) to counts. Jobs that are stored already are found by their ids.
+    """(id, text, after) to counts. Jobs that are stored already are found by their ids.
 
-    What is wrong with a row is told in words: Spark would bury an error.
+    What is wrong with a row, or with the queue, is told in words: Spark would bury an error, and try again.
     """
 
     def submit(batches: Batches) -> Batches:
-        counts, problem = (0, 0), None
+        counts, code, problem = (0, 0), None, None
         try:
             counts = asyncio.run(_submit(request, _specs(request, batches)))
-        except InvalidInput as error:
-            problem = error.message
+        except (InvalidInput, QueueFull) as error:
+            code, problem = error.code, error.message
         yield pa.RecordBatch.from_pydict(
-            {"created": [counts[0]], "repeated": [counts[1]], "problem": [problem]},
+            {"created": [counts[0]], "repeated": [counts[1]], "code": [code], "problem": [problem]},
             pa.schema(
-                [("created", pa.int64()), ("repeated", pa.int64()), ("problem", pa.string())]
+                [
+                    ("created", pa.int64()),
+                    ("repeated", pa.int64()),
+                    ("code", pa.string()),
+                    ("problem", pa.string()),
+                ]
             ),
         )
 
@@ -129,7 +150,7 @@ def _specs(request: Request, batches: Batches) -> Iterator[JobSpec]:
         for row in _rows(batches):
             yield _single(request, *row)
         return
-    group: list[tuple[str, str, int]] = []
+    group: list[_Row] = []
     for row in _rows(batches):
         group.append(row)
         if len(group) == request.batch_size:
@@ -139,34 +160,34 @@ def _specs(request: Request, batches: Batches) -> Iterator[JobSpec]:
         yield _grouped(request, group)
 
 
-def _rows(batches: Batches) -> Iterator[tuple[str, str, int]]:
+def _rows(batches: Batches) -> Iterator[_Row]:
     for batch in batches:
-        columns = (batch.column(name).to_pylist() for name in ("id", "text", "generation"))
+        columns = (batch.column(name).to_pylist() for name in ("id", "text", "after"))
         yield from zip(*columns, strict=True)
 
 
-def _single(request: Request, row_id: str, text: str, generation: int) -> JobSpec:
+def _single(request: Request, row_id: str, text: str, after: int | None) -> JobSpec:
     limit_key = None
     if request.limit_by is not None:
         value = msgspec.json.decode(text).get(request.limit_by)
         limit_key = None if value is None else str(value)
     return replace(
         request.template,
-        id=f"{request.name}-{row_id}" + (f"-{generation}" if generation > 1 else ""),
+        id=f"{request.row_prefix}{row_id}" + ("" if after is None else f"-{after}"),
         payload=msgspec.Raw(text.encode()),
         tags=_tags(request),
         limit_key=limit_key,
     )
 
 
-def _grouped(request: Request, group: Sequence[tuple[str, str, int]]) -> JobSpec:
-    """Known by all its rows, and by how often each was tried."""
-    known_by = sha256("\n".join(f"{one} {generation}" for one, _, generation in group).encode())
+def _grouped(request: Request, group: Sequence[_Row]) -> JobSpec:
+    """Known by all its rows, and by the last try of each."""
+    known_by = sha256("\n".join(f"{one} {after or 0}" for one, _, after in group).encode())
     name = msgspec.json.encode(request.rows_argument).decode()
     text = f"{{{name}:[{','.join(text for _, text, _ in group)}]}}"
     return replace(
         request.template,
-        id=f"{request.name}-group-{known_by.hexdigest()[:ID_CHARS]}",
+        id=f"{request.group_prefix}{known_by.hexdigest()[:ID_CHARS]}",
         payload=msgspec.Raw(text.encode()),
         tags=_tags(request),
     )
@@ -178,47 +199,82 @@ def _tags(request: Request) -> tuple[str, ...]:
 
 async def _submit(request: Request, specs: Iterator[JobSpec]) -> tuple[int, int]:
     created = total = 0
-    piece: list[JobSpec] = []
-    async with await open_manager(request) as manager:
-        for spec in specs:
-            piece.append(spec)
-            if len(piece) == PIECE_JOBS:
-                created += await _store(manager, piece)
-                total += len(piece)
-                piece = []
-        created += await _store(manager, piece)
-        total += len(piece)
+    async with await patiently(lambda: open_manager(request)) as manager:
+        while piece := list(islice(specs, PIECE_JOBS)):
+            created += await _store(manager, piece)
+            total += len(piece)
     return created, total - created
 
 
 async def _store(manager: JobManager, piece: Sequence[JobSpec]) -> int:
-    """How many are new. Waits while the queue is full."""
-    if not piece:
-        return 0
+    """How many are new. Waits while the queue is full; what is too much for it at once goes by halves."""
     end = time.monotonic() + FULL_SECONDS
     pause = 0.1
     while True:
         try:
             return sum((await patiently(lambda: manager.submit_many(piece))).created)
         except QueueFull:
+            if len(piece) > 1:
+                half = len(piece) // 2
+                return await _store(manager, piece[:half]) + await _store(manager, piece[half:])
             if time.monotonic() > end:
                 raise
+        except InvalidBatch as error:
+            raise _unfit(piece[error.index], error.cause) from error
+        except InvalidInput as error:
+            raise (_unfit(piece[0], error) if len(piece) == 1 else error) from error
         await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
         pause = min(2 * pause, 5.0)
+
+
+def _unfit(spec: JobSpec, cause: HeadraceError) -> InvalidInput:
+    """The row, or the group, by its contents: nobody knows it by its place in a piece."""
+    assert isinstance(spec.payload, msgspec.Raw)
+    row = bytes(spec.payload).decode()[:ROW_CHARS_MAX]
+    smaller = "; a smaller batch_size may help" if isinstance(cause, PayloadTooLarge) else ""
+    return InvalidInput(f"{row}: {cause.message}{smaller}")
 
 
 # --- reading back --------------------------------------------------------------------------------
 
 
 async def _pages(request: Request, after: int, upto: int) -> AsyncIterator[pa.RecordBatch]:
-    async with await open_manager(request) as manager:
-        cursor: str | None = f"a{after}"
-        while cursor is not None:
-            page = await manager.find(tags=[request.tag], limit=PAGE_JOBS, cursor=cursor)
-            rows = [row for job in page.jobs if job.seq <= upto for row in _outcome(request, job)]
-            yield pa.RecordBatch.from_pylist(rows, OUTCOMES)
-            done = page.cursor is None or page.jobs[-1].seq >= upto
-            cursor = None if done else page.cursor
+    async with await patiently(lambda: open_manager(request)) as manager:
+        limit, cursor = _FIRST_PAGE_JOBS, f"a{after}"
+        while True:
+            page = await patiently(
+                partial(manager.find, tags=[request.tag], limit=limit, cursor=cursor)
+            )
+            jobs = [job for job in page.jobs if job.seq <= upto]
+            origins = await _origins(manager, request, jobs)
+            rows = [row for job in jobs for row in _outcome(request, job, origins[job.id])]
+            batch = pa.RecordBatch.from_pylist(rows, OUTCOMES)
+            yield batch
+            if page.cursor is None or page.jobs[-1].seq >= upto:
+                return
+            cursor = page.cursor
+            each = max(batch.nbytes // max(len(jobs), 1), 1)
+            limit = min(max(PAGE_BYTES // each, 1), 4 * limit, PAGE_JOBS)
+
+
+async def _origins(
+    manager: JobManager, request: Request, jobs: Sequence[Job]
+) -> dict[str, str | None]:
+    """The id that the enrichment gave: a job's own or, if it was redriven, that of the first of its line.
+
+    None: the line is broken, or leads elsewhere.
+    """
+    found: dict[str, str | None] = {job.id: job.id for job in jobs}
+    prefix = request.row_prefix
+    while followed := {
+        own: now for own, now in found.items() if now is not None and not now.startswith(prefix)
+    }:
+        before = {job.id: job.previous_id for job in jobs}
+        if unknown := [one for one in followed.values() if one not in before]:
+            line = await patiently(partial(manager.look_up, unknown))
+            before |= {one: line[one].previous_id if one in line else None for one in unknown}
+        found |= {own: before[now] for own, now in followed.items()}
+    return found
 
 
 def _in_thread_of_its_own(pages: AsyncIterator[pa.RecordBatch]) -> Batches:
@@ -232,8 +288,8 @@ async def _next(pages: AsyncIterator[pa.RecordBatch]) -> pa.RecordBatch | None:
     return await anext(pages, None)
 
 
-def _outcome(request: Request, job: Job) -> Iterator[dict[str, Any]]:
-    """One per row of the job."""
+def _outcome(request: Request, job: Job, origin: str | None) -> Iterator[dict[str, Any]]:
+    """One per row of the job; `origin` is the id that the enrichment gave."""
     if job.is_sealed:
         raise InvalidKeyRing(
             f"job {job.id} is encrypted, and this executor cannot read it: give every executor the ring in "
@@ -247,12 +303,15 @@ def _outcome(request: Request, job: Job) -> Iterator[dict[str, Any]]:
         "seconds": _seconds(job),
     }
     if request.rows_argument is None:
-        row_id = job.id.removeprefix(f"{request.name}-")[:ID_CHARS]
+        if origin is None:
+            return
+        row_id = origin.removeprefix(request.row_prefix)[:ID_CHARS]
         result = _not_null(job.result_json)
         yield {**same, "id": row_id, "text": job.payload_json.decode(), "result": result}
         return
     rows = msgspec.json.decode(job.payload_json, type=dict[str, list[msgspec.Raw]])
-    texts = [bytes(one).decode() for one in rows[request.rows_argument]]
+    (group,) = rows.values()  # whatever the argument was called then
+    texts = [bytes(one).decode() for one in group]
     results, error = _split(job, len(texts))
     if error is not None:
         same |= {"error": error, "state": State.FAILED.value}  # so that it can be tried again

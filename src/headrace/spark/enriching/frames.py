@@ -53,7 +53,8 @@ def stored_rows(
 ) -> DataFrame:
     """What the store knows of each row that was ever submitted, by id; the best of several tries.
 
-    (id, text, state, result, error, attempts, seconds, tries.) Reads the jobs in parallel, by seq.
+    (id, text, state, result, error, attempts, seconds, and `last`, the seq of the last try.) Reads the jobs
+    in parallel, by seq.
     """
     if stored.jobs:
         ranges = _ranges(stored)
@@ -75,8 +76,8 @@ def stored_rows(
     best = f.max_by(f.struct(*kept), f.struct(rank, f.col("seq")))
     return (
         found.groupBy("id")
-        .agg(best.alias("best"), f.count("*").alias("tries"))
-        .select("id", *(f.col(f"best.{one}").alias(one) for one in kept), "tries")
+        .agg(best.alias("best"), f.max("seq").alias("last"))
+        .select("id", *(f.col(f"best.{one}").alias(one) for one in kept), "last")
     )
 
 

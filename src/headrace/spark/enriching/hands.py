@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import signal
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -90,10 +91,26 @@ Hand = LocalWorker | HiredFleet
 def helped(hand: Hand | None) -> Iterator[Hand | None]:
     """Stops it at the end, however that comes."""
     try:
-        yield hand
+        with _own_interrupt() if isinstance(hand, HiredFleet) else contextlib.nullcontext():
+            yield hand
     finally:
         if hand is not None:
             hand.stop()
+
+
+@contextlib.contextmanager
+def _own_interrupt() -> Iterator[None]:
+    """Ctrl-C raises, and no more: Spark's handler would cancel all jobs, and so kill a fleet's workers."""
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT)
+    if not is_main or not str(getattr(before, "__module__", "")).startswith("pyspark"):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def local_worker(

@@ -61,9 +61,22 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     primary_key: str | None
     """What contents are encrypted with; executors must have the same ring."""
 
+    types: tuple[str, ...]
+    """The types of jobs whose results count: the task's own, and those of its earlier versions."""
+
     @property
     def tag(self) -> str:
         return f"enrich={self.name}"
+
+    @property
+    def row_prefix(self) -> str:
+        """What the id of a row's job begins with."""
+        return f"{self.name}-"
+
+    @property
+    def group_prefix(self) -> str:
+        """What the id of a group's job begins with."""
+        return f"{self.name}-group-"
 
 
 def make_request(
@@ -109,6 +122,7 @@ def make_request(
         keys=keys,
         columns=_columns(df, task, keys, columns, is_single=is_single),
         primary_key=None if ring is None else ring.primary,
+        types=task.types if isinstance(task, Task) else (template.type,),
     )
 
 

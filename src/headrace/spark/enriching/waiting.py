@@ -15,8 +15,9 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as RichProgress
 
+from headrace.errors import Contention, StoreUnavailable
 from headrace.manager import JobManager
-from headrace.model import LEASED, TERMINAL, State
+from headrace.model import LEASED, TERMINAL, Job, State
 from headrace.spark.enriching.request import Request
 
 logger = logging.getLogger("headrace.enrich")
@@ -84,6 +85,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     first_seq: int
     last_seq: int
+    first: Job | None = None
+    """One of them, for what all have in common."""
 
 
 async def found_jobs(manager: JobManager, request: Request) -> Found:
@@ -91,9 +94,11 @@ async def found_jobs(manager: JobManager, request: Request) -> Found:
         (await manager.find(tags=[request.tag], limit=1, newest_first=newest)).jobs
         for newest in (False, True)
     ]
-    first, last = (jobs[0].seq if jobs else 0 for jobs in ends)
+    if not all(ends):
+        return Found(jobs=0, first_seq=0, last_seq=0)
+    first, last = (jobs[0] for jobs in ends)
     jobs = (await counted(manager, request)).total
-    return Found(jobs=jobs if last else 0, first_seq=first, last_seq=last)
+    return Found(jobs=jobs, first_seq=first.seq, last_seq=last.seq, first=first)
 
 
 async def counted(manager: JobManager, request: Request) -> Progress:
@@ -122,37 +127,47 @@ async def wait(
 ) -> Progress:
     """Until every job of the enrichment has ended. Raises TimeoutError: they go on.
 
-    `check` is called at every look, and raises if nothing will come any more.
+    `check` is called at every look, and raises if nothing will come any more. A store that is away is waited
+    for: the jobs are safe there, and whoever runs them waits, too.
     """
     began = time.monotonic()
-    lonely_at = began + _LONELY_SECONDS
-    first: Progress | None = None
+    lonely_seconds = _LONELY_SECONDS
+    first = now = None
     while True:
         look = time.monotonic()
-        now = await counted(manager, request)
+        try:
+            now = await counted(manager, request)
+            first = first or now
+            on_progress(now)
+            if now.done == now.total:
+                return now
+            if look - began > lonely_seconds:
+                is_served = await _is_served(manager, request)
+                lonely_seconds = float("inf") if is_served else 2 * lonely_seconds
+        except (Contention, StoreUnavailable) as error:
+            logger.warning("enrichment %s waits for its store: %s", request.name, error)
         cost = time.monotonic() - look
-        first = first or now
-        on_progress(now)
-        if now.done == now.total:
-            return now
         check()
         passed = time.monotonic() - began
         if timeout is not None and passed > timeout:
             raise TimeoutError(
-                f"{now.total - now.done} of {now.total} jobs of enrichment {request.name} have not ended "
-                f"within {timeout:g} s; they go on: call enrich again to wait for them"
+                f"{_open(now)} of enrichment {request.name} have not ended within {timeout:g} s; they go on: "
+                "call enrich again to wait for them"
             )
-        if time.monotonic() > lonely_at:
-            lonely_at = float("inf") if await _is_served(manager, request) else lonely_at * 2
         # As often as asked for, not so often that counting becomes the work, and in time for the end.
-        ahead = _seconds_left(first, now, passed)
-        pause = max(poll_seconds, min(_LOOK_COST * cost, ahead))
+        pause = max(poll_seconds, min(_LOOK_COST * cost, _seconds_left(first, now, passed)))
         if timeout is not None:
             pause = min(pause, max(timeout - passed, 0.0) + 0.01)
         await asyncio.sleep(pause)
 
 
-def _seconds_left(first: Progress, now: Progress, passed: float) -> float:
+def _open(now: Progress | None) -> str:
+    return "jobs" if now is None else f"{now.total - now.done} of {now.total} jobs"
+
+
+def _seconds_left(first: Progress | None, now: Progress | None, passed: float) -> float:
+    if first is None or now is None:
+        return float("inf")
     came = now.done - first.done
     return float("inf") if came <= 0 else passed / came * (now.total - now.done)
 
