@@ -13,7 +13,7 @@ import pytest
 from headrace import JobManager, JobSpec, PermanentError, connect
 from headrace.cli import main
 from headrace.crypto import KeyRing, new_key
-from headrace.errors import InvalidInput, JobNotFound
+from headrace.errors import InvalidInput, JobNotFound, QueueFull
 from headrace.limits import QueueLimits
 from headrace.model import Job, State
 from headrace.spark import redrive as redriving
@@ -241,7 +241,8 @@ def test_a_store_that_refuses_midway_is_told_with_what_was_done(
     lake.manage(lambda jobs: jobs.set_limits("default", QueueLimits(waiting_jobs_max=2)))
     with pytest.raises(RedriveStopped, match="2 jobs were redriven") as stopped:
         lake.redrive("true")
-    assert (stopped.value.done.redriven, stopped.value.cause.code) == (2, "QUEUE_FULL")
+    assert stopped.value.done.redriven == 2
+    assert isinstance(stopped.value.cause, QueueFull)
     lake.manage(_complete)
     assert lake.redrive("true").redriven == 2
 
@@ -309,3 +310,47 @@ def test_the_command_shows_errors_by_group_and_redrives(
     assert (code, out) == (2, "")
     (line,) = err.splitlines()
     assert "the condition cannot be used" in line
+
+
+def test_two_at_once_redrive_a_job_once_however_quick_it_is(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one has chosen the same, and its new jobs are done before this one comes to them."""
+    monkeypatch.setattr(redriving, "BATCH_JOBS", 2)
+    others: list[Redriven] = []
+
+    def meanwhile(*_: int) -> None:
+        if not others:
+            others.append(Redriven(dry_run=False, chosen=0, before=0))
+            others.append(lake.redrive("true"))
+            lake.manage(_complete)
+
+    done = lake.redrive("true", tell=meanwhile)
+    assert (done.chosen, done.redriven, done.alive) == (4, 2, 2)
+    assert (others[1].redriven, others[1].before) == (2, 2)
+    redriven = [job.previous_id for job in lake.jobs() if job.previous_id is not None]
+    assert sorted(redriven) == ["busy-0", "busy-1", "busy-2", "lost"]
+
+
+def test_a_dry_run_tells_what_a_run_would_do_also_again(lake: Lake) -> None:
+    lake.redrive("code = 'E503'")
+    (ended, *_) = lake.jobs(State.PENDING)
+    lake.manage(lambda jobs: jobs.cancel([ended.id]))
+    for dry_run in (True, False):
+        done = lake.redrive("true", again=True, dry_run=dry_run)
+        assert (done.chosen, done.redriven, done.alive) == (4, 2, 2)
+
+
+def test_what_breaks_midway_is_not_blamed_on_the_condition(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pyspark.errors import PySparkRuntimeError
+
+    monkeypatch.setattr(redriving, "BATCH_JOBS", 2)
+
+    def broken(*_: int) -> None:
+        raise PySparkRuntimeError("an executor is gone")
+
+    with pytest.raises(RedriveStopped, match=r"2 jobs were redriven.*an executor is gone"):
+        lake.redrive("true", tell=broken)
+    assert lake.redrive("true").redriven == 2

@@ -124,7 +124,7 @@ def _print(out: Output, done: Redriven) -> None:
     out.text(f"{count(done.redriven)} {'would be ' if done.dry_run else ''}redriven")
     for jobs, what in (
         (done.before, "redriven before: their new jobs stand for them"),
-        (done.alive, "redriven meanwhile by somebody else: the new jobs live"),
+        (done.alive, "redriven meanwhile, or their new jobs live: those stand for them"),
         (done.gone, "deleted from the store since"),
         (done.changed, "not as the lake says: the id was used again"),
     ):

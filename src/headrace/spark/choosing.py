@@ -114,15 +114,20 @@ def choosing(given: SparkSession | None, lake: Path, choice: Choice) -> Iterator
         )
     spark = session(given)
     with _views(spark, lake) as views, _quiet():
+        found: DataFrame | None = None
         try:
-            found = _found(spark, views, choice).persist()
             try:
-                yield Chosen(found, choice)
-            finally:
+                found = _found(spark, views, choice).persist()
+                chosen = Chosen(found, choice)  # counts, and so evaluates the condition
+            except PySparkException as error:
+                said = (error.getMessage() or str(error)).strip().splitlines()[0]
+                raise InvalidInput(
+                    f"the condition cannot be used: {said}; nothing was submitted"
+                ) from error
+            yield chosen
+        finally:
+            if found is not None:
                 found.unpersist()
-        except PySparkException as error:
-            said = (error.getMessage() or str(error)).strip().splitlines()[0]
-            raise InvalidInput(f"the condition cannot be used: {said}") from error
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ itself if it ended badly, too). So the same call again, after a crash or a week 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -33,6 +33,7 @@ from headrace.model import EventKind, Job
 from headrace.spark.choosing import Choice, Chosen, Group, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
 from headrace.spark.lake.store import known_identity
+from headrace.stores.base import KeyScope
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,13 +52,13 @@ _loop = LoopThread()
 
 
 class RedriveStopped(HeadraceError):
-    """Some jobs were redriven, then the store refused. What was submitted stays; the same call goes on."""
+    """Some jobs were redriven, then the store refused or Spark broke. Those stay; the same call goes on."""
 
     code = "REDRIVE_STOPPED"
 
-    def __init__(self, done: Redriven, cause: HeadraceError) -> None:
+    def __init__(self, done: Redriven, cause: Exception) -> None:
         super().__init__(
-            f"{done.redriven} jobs were redriven, and then: {cause.message}. Those stay; run it again to go "
+            f"{done.redriven} jobs were redriven, and then: {_told(cause)}. Those stay; run it again to go "
             "on with the rest"
         )
         self.done = done
@@ -76,7 +77,9 @@ class Redriven:
     redriven: int = 0
     """New jobs."""
     alive: int = 0
-    """Redriven by somebody else meanwhile: that new job lives, and is not made again."""
+    """Redriven by somebody else since they were chosen or, with `again`, still alive as a new job: that one
+    stands.
+    """
     gone: int = 0
     """The store has deleted them since."""
     changed: int = 0
@@ -130,17 +133,18 @@ def redrive(
                 f"the lake at {home.lake} holds the events of another store than this url's; nothing was "
                 "submitted. Give the url that it was made with"
             )
-        recent = () if again else tuple(_loop.run(_redriven_since(manager, cursor)))
+        others = Others(manager, _loop.run(manager.tail()) if again else cursor)
+        recent = tuple(_loop.run(others.since()))
         choice = Choice(where=where, limit=limit, tenant=tenant, again=again, recent=recent)
         with choosing(spark, home.lake, choice) as chosen:
-            return _deal_with(manager, chosen, dry_run=dry_run, tell=tell)
+            return _deal_with(others, chosen, dry_run=dry_run, tell=tell)
     finally:
         _loop.run(manager.close())
 
 
-def _deal_with(
-    manager: JobManager, chosen: Chosen, *, dry_run: bool, tell: Tell | None
-) -> Redriven:
+def _deal_with(others: Others, chosen: Chosen, *, dry_run: bool, tell: Tell | None) -> Redriven:
+    from pyspark.errors import PySparkException
+
     counts = _Deal()
     groups = chosen.groups() if dry_run else ()
 
@@ -153,15 +157,21 @@ def _deal_with(
             **counts._asdict(),
         )
 
-    for batch in _batches(chosen.rows()):
-        try:
-            deal = _loop.run(_redrive_batch(manager, batch, dry_run=dry_run))
-        except HeadraceError as error:
-            raise RedriveStopped(told(), error) from error
-        counts = _Deal(*map(sum, zip(counts, deal, strict=True)))
-        if tell is not None:
-            tell(sum(counts), chosen.count)
+    try:
+        for batch in _batches(chosen.rows()):
+            deal = _loop.run(_redrive_batch(others, batch, dry_run=dry_run))
+            counts = _Deal(*map(sum, zip(counts, deal, strict=True)))
+            if tell is not None:
+                tell(sum(counts), chosen.count)
+    except (HeadraceError, PySparkException) as error:
+        raise RedriveStopped(told(), error) from error
     return told()
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, HeadraceError):
+        return error.message
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
@@ -169,28 +179,46 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-async def _redrive_batch(manager: JobManager, batch: Sequence[Row], *, dry_run: bool) -> _Deal:
+async def _redrive_batch(others: Others, batch: Sequence[Row], *, dry_run: bool) -> _Deal:
     """Look at the jobs as the store has them, and submit those that are as the lake says."""
+    manager = others.manager
     for tries_left in reversed(range(_TRIES)):
         found = await manager.look_up([row.job_id for row in batch])
         as_told = [found[row.job_id] for row in batch if _is_as_told(row, found.get(row.job_id))]
-        ready = [job.id for job in as_told if not is_sealed(job.payload_json)]
+        readable = [job for job in as_told if not is_sealed(job.payload_json)]
+        # A new job that has ended by now holds no key any more: only the log knows of it.
+        taken = await others.have(readable)
+        ready = [job for job in readable if job.id not in taken]
         deal = _Deal(
+            alive=len(taken),
             gone=sum(row.job_id not in found for row in batch),
             changed=sum(row.job_id in found for row in batch) - len(as_told),
-            sealed=len(as_told) - len(ready),
+            sealed=len(as_told) - len(readable),
         )
-        if dry_run or not ready:
-            return deal._replace(redriven=len(ready))
+        if dry_run:
+            living = await _living(manager, ready)
+            return deal._replace(redriven=len(ready) - len(living), alive=deal.alive + len(living))
+        if not ready:
+            return deal
         try:
-            submitted = await manager.redrive(ready)
+            submitted = await manager.redrive([job.id for job in ready])
         except (JobNotFound, InvalidTransition):
             if not tries_left:
                 raise
             continue  # one was deleted between looking and submitting: nothing was submitted yet
+        others.made(job.id for job, new in zip(ready, submitted.created, strict=True) if new)
         new = sum(submitted.created)
-        return deal._replace(redriven=new, alive=len(ready) - new)
+        return deal._replace(redriven=new, alive=deal.alive + len(ready) - new)
     raise AssertionError("unreachable")
+
+
+async def _living(manager: JobManager, jobs: Sequence[Job]) -> set[str]:
+    """Those of the jobs whose new job lives: redriving them gives that one."""
+    scopes = {
+        KeyScope(job.tenant, job.queue, job.type, f"redrive:{job.id}"): job.id for job in jobs
+    }
+    held = await manager.store.keyed(list(scopes), manager.clock.now()) if scopes else {}
+    return {scopes[scope] for scope in held}
 
 
 def _is_as_told(row: Row, job: Job | None) -> bool:
@@ -203,17 +231,38 @@ def _is_as_told(row: Row, job: Job | None) -> bool:
     )
 
 
-async def _redriven_since(manager: JobManager, cursor: str) -> list[str]:
-    """The jobs that were redriven after the lake's last run: it knows only of those before."""
-    found: list[str] = []
-    goes_on = True
-    while goes_on:
-        page = await manager.events(after=cursor, limit=_PAGE)
-        for event in page:
-            if event.kind is EventKind.ENQUEUED and event.detail_json is not None:
-                previous = msgspec.json.decode(event.detail_json).get("previous_id")
-                if previous is not None:
-                    found.append(previous)
-        cursor = page[-1].cursor if page else cursor
-        goes_on = len(page) == _PAGE
-    return found
+class Others:
+    """What anybody redrives, read from the log as it grows: two calls at once choose the same jobs."""
+
+    def __init__(self, manager: JobManager, cursor: str) -> None:
+        self.manager = manager
+        self._cursor = cursor
+        self._seen: set[str] = set()
+        self._own: set[str] = set()
+        """What this call has redriven, and not yet read in the log."""
+
+    async def since(self) -> list[str]:
+        """The jobs that were redriven since it was last asked, or since the cursor."""
+        found: list[str] = []
+        goes_on = True
+        while goes_on:
+            page = await self.manager.events(after=self._cursor, limit=_PAGE)
+            for event in page:
+                if event.kind is EventKind.ENQUEUED and event.detail_json is not None:
+                    previous = msgspec.json.decode(event.detail_json).get("previous_id")
+                    if previous is not None:
+                        found.append(previous)
+            self._cursor = page[-1].cursor if page else self._cursor
+            goes_on = len(page) == _PAGE
+        return found
+
+    async def have(self, jobs: Sequence[Job]) -> set[str]:
+        """Those of the jobs that were redriven since the choice."""
+        read = set(await self.since())
+        self._seen |= read - self._own
+        self._own -= read
+        return {job.id for job in jobs} & self._seen
+
+    def made(self, job_ids: Iterable[str]) -> None:
+        """Remember what this call itself has redriven: that is not to be kept, however much it is."""
+        self._own.update(job_ids)
