@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Self
 from unittest import mock
 
 import pytest
 
-from headrace import JobManager, JobSpec, State
+from headrace import Headrace, JobManager, JobSpec, Policy, State
 from headrace.connect import measured_clock, open_store
-from headrace.stores.base import JobStore
+from tests.worker.running import kinds, reached, working
 
 TEN_MINUTES = timedelta(minutes=10)
 
@@ -31,8 +32,11 @@ def host_clock_off_by(offset: timedelta) -> Iterator[None]:
         yield
 
 
-async def manager_on(store: JobStore) -> JobManager:
-    return JobManager(store, clock=await measured_clock(store))
+class Right:
+    """The clock of this machine, and so of every store here, whatever Headrace takes it to be."""
+
+    def now(self) -> datetime:
+        return datetime.now(UTC)
 
 
 @pytest.mark.parametrize("offset", [TEN_MINUTES, -TEN_MINUTES], ids=["ahead", "behind"])
@@ -41,9 +45,9 @@ async def test_a_wrong_host_clock_changes_nothing(store_url: str, offset: timede
     # A store that other processes can use is opened a second time, as another host would.
     other = await open_store(store_url) if store.capabilities.shared else store
     try:
-        right = await manager_on(store)
+        right = JobManager(store, clock=Right())
         with host_clock_off_by(offset):
-            wrong = await manager_on(other)
+            wrong = JobManager(other, clock=await measured_clock(other))
             assert abs(wrong.clock.now() - right.clock.now()) < timedelta(seconds=5)
             await right.submit_many(
                 [JobSpec(type="t", id=name, lease_seconds=60) for name in ("a", "b")]
@@ -67,3 +71,36 @@ async def test_a_wrong_host_clock_changes_nothing(store_url: str, offset: timede
     finally:
         await other.close()
         await store.close()
+
+
+@pytest.mark.parametrize("offset", [TEN_MINUTES, -TEN_MINUTES], ids=["ahead", "behind"])
+async def test_a_whole_worker_on_such_a_host(store_url: str, offset: timedelta) -> None:
+    """Its claims, heartbeats, outcomes and maintenance: its job is done once, another's is left alone."""
+    with host_clock_off_by(offset):
+        app = Headrace(store_url, policies=Policy(lease_seconds=60.0))
+        there = asyncio.Event()
+
+        @app.task
+        async def mine() -> str:
+            await there.wait()
+            return "done"
+
+        async with app:
+            wrong = await app.manager()
+            store = await open_store(store_url) if wrong.store.capabilities.shared else wrong.store
+            right = JobManager(store, clock=Right())
+            await right.submit(JobSpec(type="theirs", id="theirs", lease_seconds=60))
+            (theirs,) = await right.claim("right", types=["theirs"])
+            async with working(app):
+                job = await mine.submit()
+                await reached(app, job, State.RUNNING)
+                for manager in (right, wrong):
+                    await manager.maintain()
+                    assert (await manager.get(job.id)).state is State.RUNNING
+                    assert await manager.get("theirs") == theirs
+                there.set()
+                assert await app.wait(job, 30) == "done"
+            assert await kinds(app, job) == ["enqueued", "leased", "completed"]
+            assert (await right.complete("theirs", theirs.token)).job.state is State.COMPLETED
+            if store is not wrong.store:
+                await store.close()
