@@ -257,6 +257,19 @@ def test_a_dependency_that_is_not_there_is_a_bad_row(durable_url: str, tmp_path:
     assert done.created == 7
 
 
+def test_a_row_may_wait_for_one_that_stands_before_it(durable_url: str) -> None:
+    first, second = "w-00000-000000000", "w-00000-000000001"
+    rows = payloads(5, after=[None, first, None, second, first])
+    (done,) = write(durable_url, rows)
+    assert (done.created, done.bad) == (5, 0)
+    states = {job.payload["n"]: job.state for job in jobs_of(durable_url)}
+    assert [states[n] for n in range(5)] == [
+        State.PENDING, State.BLOCKED, State.PENDING, State.BLOCKED, State.BLOCKED,
+    ]  # fmt: skip
+    (again,) = write(durable_url, rows)
+    assert (again.created, again.repeated) == (0, 5)
+
+
 def test_encrypted_stores_take_rows_and_nobody_reads_them_there(
     durable_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

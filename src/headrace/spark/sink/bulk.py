@@ -7,18 +7,21 @@ pass. Rows that need more than that go through the manager one by one.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import secrets
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import datetime
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace import codec, validation
-from headrace.errors import HeadraceError
+from headrace.errors import HeadraceError, StoreError
 from headrace.manager import JobManager
 from headrace.manager.admission import ADMISSION
 from headrace.manager.placement import Draft
@@ -35,6 +38,7 @@ from headrace.stores.postgres.loading import (
     ROWS,
     STAGED,
     Group,
+    Loaded,
     Loader,
     OtherContents,
     StagedLoad,
@@ -45,6 +49,8 @@ if TYPE_CHECKING:
     from headrace.spark.sink.options import SinkOptions
 
 CHUNK_ROWS = 50_000
+CHUNK_BYTES_MAX = 32 << 20
+"""A task holds two chunks: one that is loaded, one that is read. Large payloads make them short."""
 _BY_MANAGER = -1
 _BAD = -2
 _SURELY_A_KEY = rf"^[!-~][ -~]{{0,{validation.KEY_CHARS_MAX - 1}}}$"
@@ -55,21 +61,30 @@ class Chunk:
 
     def __init__(self, now: datetime, limited: frozenset[str]) -> None:
         self.now = now
+        """When its jobs are drafted. They are born when they are stored."""
         self.limited = limited
         """Queues that count what is submitted to them."""
         self.groups: list[Group] = []
         self.numbers: dict[GroupKey, int] = {}
         self.batches: list[pa.RecordBatch] = []
         self.rows = 0
+        self.bytes = 0
 
     def add(self, rows: pa.RecordBatch) -> None:
         if rows.num_rows:
             self.batches.append(rows)
             self.rows += rows.num_rows
+            self.bytes += rows.nbytes
+
+    def is_full(self, rows_max: int) -> bool:
+        return self.rows >= rows_max or self.bytes >= CHUNK_BYTES_MAX
 
 
 class BulkSubmitter:
-    """Loads the rows of one partition. `others` takes those that cannot be loaded."""
+    """Loads the rows of one partition. `others` takes those that cannot be loaded.
+
+    One chunk is loaded in a thread while the next is read and checked: the server's work and ours overlap.
+    """
 
     def __init__(self, others: Submitter, store: PostgresStore, loader: Loader) -> None:
         self.manager = others.manager
@@ -80,6 +95,15 @@ class BulkSubmitter:
         self._store = store
         self.loader = loader
         self._chunk: Chunk | None = None
+        self._thread = ThreadPoolExecutor(1, "headrace-load")
+        self._loading: tuple[Chunk, Future[Loaded]] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Waits for what is being loaded: its connection must not be closed meanwhile."""
+        self._thread.shutdown()
 
     async def submit(self, record: pa.RecordBatch) -> None:
         batch = self.reader.read(record)
@@ -89,21 +113,28 @@ class BulkSubmitter:
         codes, samples = groups_of(batch)
         numbers = await self._numbered(batch, codes, samples, chunk)
         self._check_keys(batch)
-        by_manager = numbers == _BY_MANAGER
-        if "after" in batch.columns:
-            by_manager |= batch.columns["after"].is_valid().to_numpy(zero_copy_only=False)
-        await self._others.submit_each(batch, batch.rows(np.flatnonzero(by_manager).tolist()))
-        fit = (numbers >= 0) & ~by_manager
+        waits = _waits(batch)
+        await self._by_manager(batch, (numbers == _BY_MANAGER) & ~waits)
+        fit = (numbers >= 0) & ~waits
         fit[list(batch.problems)] = False
         if not self._others.is_failing(batch):
             chunk.add(self._loadable(batch, numbers, fit, chunk))
+        if waits.any():
+            if not self._others.is_failing(batch):
+                await self._flush()
+                await self._settle()  # a row may wait for one that stands before it
+            await self._by_manager(batch, waits)
         self._others.note(batch)
-        if chunk.rows >= (self.options.batch_size or CHUNK_ROWS):
+        if chunk.is_full(self.options.batch_size or CHUNK_ROWS):
             await self._flush()
 
     async def finish(self) -> None:
         await self._flush()
+        await self._settle()
         await self._others.finish()
+
+    async def _by_manager(self, batch: Batch, chosen: Flags) -> None:
+        await self._others.submit_each(batch, batch.rows(np.flatnonzero(chosen).tolist()))
 
     async def _new_chunk(self) -> Chunk:
         limited = await self._store.records(ADMISSION)
@@ -137,7 +168,7 @@ class BulkSubmitter:
         if number is None:
             number = chunk.numbers[key] = len(chunk.groups)
             (lane,) = await self._store.lanes_of([draft.job])
-            chunk.groups.append(_group(draft, lane, chunk.now))
+            chunk.groups.append(_group(draft, lane))
         return number
 
     def _check_sizes(self, batch: Batch, limits: Numbers) -> None:
@@ -163,6 +194,8 @@ class BulkSubmitter:
         """The rows that fit, with the columns of ROWS."""
         count = len(batch)
         keys = batch.columns.get("key", pa.nulls(count)).cast(pa.string())
+        if not fit.all():
+            keys = pc.if_else(pa.array(fit), keys, None)  # a bad one may be no text at all
         rows = pa.record_batch(
             [
                 pa.array(numbers, pa.int32()),
@@ -196,17 +229,27 @@ class BulkSubmitter:
 
     async def _flush(self) -> None:
         chunk, self._chunk = self._chunk, None
+        await self._settle()
         if chunk is not None and chunk.rows and not self._others.is_failing():
-            await self._load(chunk)
+            self._loading = (chunk, self._thread.submit(self._load, chunk))
 
-    async def _load(self, chunk: Chunk) -> None:
-        async def load() -> tuple[int, int]:
-            return self.loader.load(chunk.batches, chunk.groups, chunk.now)
+    async def _settle(self) -> None:
+        """Wait for the chunk that is being loaded, and count it."""
+        if self._loading is not None:
+            (chunk, future), self._loading = self._loading, None
+            try:
+                self._loaded(chunk, await asyncio.wrap_future(future))
+            except OtherContents as error:
+                raise RowsChanged.at(error.job_id) from error
 
-        try:
-            self._others.count(*await patiently(load))
-        except OtherContents as error:
-            raise RowsChanged.at(error.job_id) from error
+    def _load(self, chunk: Chunk) -> Loaded:
+        async def load() -> Loaded:
+            return self.loader.load(chunk.batches, chunk.groups, self.manager.clock.now())
+
+        return asyncio.run(patiently(load))
+
+    def _loaded(self, chunk: Chunk, loaded: Loaded) -> None:  # noqa: ARG002 - BulkStager needs the one, we the other
+        self._others.count(loaded.created, loaded.repeated)
 
 
 class BulkStager(BulkSubmitter):
@@ -217,17 +260,19 @@ class BulkStager(BulkSubmitter):
         self.done.attempt = secrets.randbits(62)
         self._next = 0
 
-    async def _load(self, chunk: Chunk) -> None:
-        done = self.done
-        first = len(done.staged_groups)
+    def _load(self, chunk: Chunk) -> Loaded:
+        first = len(self.done.staged_groups)
         staged = [self._staged(rows, first) for rows in chunk.batches]
 
         async def stage() -> None:
-            self.loader.stage(staged_name(done.write_id), staged, chunk.now)
+            self.loader.stage(staged_name(self.done.write_id), staged, chunk.now)
 
-        await patiently(stage)
-        done.staged_groups += chunk.numbers
-        done.staged_rows += chunk.rows
+        asyncio.run(patiently(stage))
+        return Loaded(0, 0)  # nothing yet: the driver stores them
+
+    def _loaded(self, chunk: Chunk, loaded: Loaded) -> None:  # noqa: ARG002 - as above
+        self.done.staged_groups += chunk.numbers
+        self.done.staged_rows += chunk.rows
 
     def _staged(self, rows: pa.RecordBatch, first_group: int) -> pa.RecordBatch:
         count = rows.num_rows
@@ -267,12 +312,16 @@ async def load_staged(
                 await load.load(connection, staged, now)
             if others:
                 await submit_rows(manager.on(connection), others)
-            await load.forget(connection, now)
 
     try:
+        # What is staged stays until all is stored, so that an attempt whose end is not known can be repeated.
         await patiently(attempt)
     except OtherContents as error:
         raise RowsChanged.at(error.job_id) from error
+    with contextlib.suppress(
+        StoreError
+    ):  # all is stored: what cannot be dropped now is swept later
+        await forget_staged(manager, options, parts[0].write_id)
 
 
 async def forget_staged(manager: JobManager, options: SinkOptions, write_id: str) -> None:
@@ -286,12 +335,17 @@ async def _staged_part(
 ) -> StagedPart:
     drafts = [draft_of(manager, key, now) for key in part.staged_groups]
     lanes = await store.lanes_of([draft.job for draft in drafts])
-    groups = [_group(draft, lane, now) for draft, lane in zip(drafts, lanes, strict=True)]
+    groups = [_group(draft, lane) for draft, lane in zip(drafts, lanes, strict=True)]
     return StagedPart(part.partition, part.attempt, part.staged_rows, groups)
 
 
-def _group(draft: Draft, lane: int, now: datetime) -> Group:
+def _group(draft: Draft, lane: int) -> Group:
     rule = draft.key_rule
-    window = rule.window_seconds
-    until = None if window is None else now + timedelta(seconds=window)
-    return Group(draft.job, lane, until, rule.released_when_terminal)
+    return Group(draft.job, lane, rule.window_seconds, rule.released_when_terminal)
+
+
+def _waits(batch: Batch) -> Flags:
+    """Which rows wait for other jobs."""
+    after = batch.columns.get("after", pa.nulls(len(batch)))
+    flags: Flags = after.is_valid().to_numpy(zero_copy_only=False)
+    return flags

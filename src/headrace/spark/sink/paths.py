@@ -27,8 +27,9 @@ async def part_writer(
     from headrace.stores.postgres.loading import Loader
 
     assert isinstance(manager.store, PostgresStore)
-    with Loader(options.url) as loader:
-        yield (BulkStager if options.atomic else BulkSubmitter)(plain, manager.store, loader)
+    kind = BulkStager if options.atomic else BulkSubmitter
+    with Loader(options.url) as loader, kind(plain, manager.store, loader) as part:
+        yield part
 
 
 async def store_staged(

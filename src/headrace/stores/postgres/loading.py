@@ -21,7 +21,7 @@ from adbc_driver_postgresql import dbapi
 from msgspec.structs import replace
 
 from headrace import history
-from headrace.errors import HeadraceError, StoreUnavailable
+from headrace.errors import HeadraceError, StoreError, StoreUnavailable
 from headrace.model import Job
 from headrace.stores.postgres import address
 from headrace.stores.postgres.failures import sqlstate, translate
@@ -78,15 +78,29 @@ _GROUPS = pa.schema(
     ]
 )
 _SOME_KEY = "0c9e7f1a5d2b4a66"
+_PRIMARY = b"PG_DIAG_MESSAGE_PRIMARY"
 
 
 class Group(msgspec.Struct, frozen=True):
     """What rows have in common: a job that stands for all of them, its lane, and how long keys hold."""
 
     job: Job
+    """Its times count from its birth, which is when the rows are stored."""
     lane: int
-    key_expires_at: datetime | None
+    key_seconds: float | None
+    """None: without end."""
     key_released: bool
+
+    def born(self, now: datetime) -> Job:
+        lifetime = (
+            None if self.job.expires_at is None else self.job.expires_at - self.job.created_at
+        )
+        return replace(
+            self.job, created_at=now, expires_at=None if lifetime is None else now + lifetime
+        )
+
+    def key_expires_at(self, now: datetime) -> datetime | None:
+        return None if self.key_seconds is None else now + timedelta(seconds=self.key_seconds)
 
 
 class Loaded(NamedTuple):
@@ -147,7 +161,7 @@ class Loader:
             self._ask(cursor, "load_begin")
             table = pa.Table.from_batches(rows, ROWS)
             cursor.adbc_ingest("load_rows", table, mode="append", temporary=True)
-            own = pa.Table.from_pylist(_group_rows(groups), _GROUPS)
+            own = pa.Table.from_pylist(_group_rows(groups, now), _GROUPS)
             cursor.adbc_ingest("load_groups", own, mode="append", temporary=True)
             ((created, repeated),) = self._ask(
                 cursor, "load_jobs", now.isoformat(), _tagged(groups)
@@ -244,9 +258,9 @@ class StagedLoad:
     async def load(
         self, connection: Connection, parts: Sequence[StagedPart], now: datetime
     ) -> Loaded:
-        """Store a job for every row of these parts, and forget all that was staged.
+        """Store a job for every row of these parts that is not stored yet: may be repeated.
 
-        Raises StoreUnavailable if some rows are gone: staged rows do not survive a crash of the server.
+        Raises StoreError if some rows are gone: staged rows do not survive a crash of the server.
         """
         sizes = [len(part.groups) for part in parts]
         groups = [group for part in parts for group in part.groups]
@@ -260,13 +274,13 @@ class StagedLoad:
             list(accumulate(sizes[:-1], initial=0)),
         )
         if taken != wanted:
-            raise StoreUnavailable(
-                f"{taken} of {wanted} staged rows are left at {self._where}, as after a crash of the server; "
-                "nothing was stored: write again"
+            raise StoreError(
+                f"{taken} of {wanted} staged rows are left at {self._where}, as after a crash of the server, "
+                "or if another write has the same write_id; nothing was stored: write again"
             )
         await connection.copy_records_to_table(
             "load_groups",
-            records=[tuple(row.values()) for row in _group_rows(groups)],
+            records=[tuple(row.values()) for row in _group_rows(groups, now)],
             columns=_GROUPS.names,
         )
         created, repeated = await connection.fetchrow(
@@ -275,7 +289,11 @@ class StagedLoad:
         return Loaded(created, repeated)
 
     async def forget(self, connection: Connection, now: datetime) -> None:
-        """Drop what was staged, and what others have staged and forgotten."""
+        """Drop what was staged, and what others have staged and forgotten.
+
+        In a transaction of its own: whoever reads the table, as a backup does, is waited for.
+        Raises StoreUnavailable if that takes more than moments.
+        """
         await connection.fetch(
             self._sql.query("load_sweep"), self._table, STAGED_PREFIX, now - STAGED_AGE_MAX
         )
@@ -285,11 +303,11 @@ def _tagged(groups: Sequence[Group]) -> bool:
     return any(group.job.tags for group in groups)
 
 
-def _group_rows(groups: Sequence[Group]) -> list[dict[str, Any]]:
+def _group_rows(groups: Sequence[Group], now: datetime) -> list[dict[str, Any]]:
     """In the order of the columns."""
     rows = []
     for number, group in enumerate(groups):
-        job = group.job
+        job = group.born(now)
         head, tail = _around_key(job)
         values = (
             number,
@@ -304,7 +322,7 @@ def _group_rows(groups: Sequence[Group]) -> list[dict[str, Any]]:
             history.detail_of(replace(job, key=None), ()),
             head,
             tail,
-            group.key_expires_at,
+            group.key_expires_at(now),
             group.key_released,
         )
         rows.append(dict(zip(_GROUPS.names, values, strict=True)))
@@ -320,5 +338,11 @@ def _around_key(job: Job) -> tuple[bytes, bytes]:
 
 def _translated(error: Exception, where: str) -> HeadraceError:
     if sqlstate(error) == OTHER_CONTENTS:
-        return OtherContents(str(error))
+        return OtherContents(_said(error))
     return translate(error, where, writes=True)
+
+
+def _said(error: Exception) -> str:
+    """The server's own words, without what ADBC adds to them."""
+    details: dict[Any, bytes] = dict(error.details) if isinstance(error, DriverError) else {}
+    return details[_PRIMARY].decode() if _PRIMARY in details else str(error)
