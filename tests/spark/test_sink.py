@@ -56,6 +56,17 @@ def test_every_column(spark: SparkSession, durable_url: str) -> None:
     assert len(jobs_of(durable_url)) == 7
 
 
+def test_strings_of_the_large_kind(spark: SparkSession, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'jobs.db'}"
+    df = spark.sql("SELECT 't' AS type, '{\"n\": 1}' AS payload, array('x') AS tags")
+    spark.conf.set("spark.sql.execution.arrow.useLargeVarTypes", "true")
+    try:
+        write(df, url)
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.useLargeVarTypes")
+    assert [(job.payload, job.tags) for job in jobs_of(url)] == [({"n": 1}, ("x",))]
+
+
 def failing_once(df: DataFrame, marks: Path) -> DataFrame:
     """The same rows, but the first attempt of each task breaks after its last row."""
 

@@ -33,7 +33,7 @@ def groups_of(batch: Batch) -> tuple[Numbers, list[int]]:
         if column is None or pa.types.is_null(column.type):
             continue
         if pa.types.is_nested(column.type):
-            column = texts_or_null(column)
+            column = _told_apart(column)
         encoded = column.dictionary_encode()
         distinct = len(encoded.dictionary)
         if distinct == 1 and not column.null_count:
@@ -43,6 +43,14 @@ def groups_of(batch: Batch) -> tuple[Numbers, list[int]]:
         _, codes = np.unique(codes * (distinct + 1) + own, return_inverse=True)
     _, places, numbers = np.unique(codes, return_index=True, return_inverse=True)
     return numbers, places.tolist()
+
+
+def _told_apart(column: pa.Array) -> pa.Array:
+    """A text for each row, by which equal ones are found."""
+    try:
+        return texts_or_null(column)
+    except UnicodeDecodeError:  # somewhere in it: let each row be looked at by itself
+        return pa.array(range(len(column)), pa.int64())
 
 
 def key_of(draft: Draft) -> GroupKey:

@@ -44,6 +44,7 @@ def payload_texts(column: pa.Array) -> tuple[Texts, Problems]:
     )
     try:
         texts = whole(column)
+        texts.validate(full=True)  # Spark's strings may hold bytes that are no Unicode
     except (_ByRow, msgspec.MsgspecError, ValueError, OverflowError, RecursionError):
         return _row_by_row(column, one)
     # The codec keeps some words for itself, and says so.

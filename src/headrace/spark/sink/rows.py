@@ -62,6 +62,7 @@ class Reader:
 
     def read(self, record: pa.RecordBatch) -> Batch:
         """A batch whose numbers go on from the one before, unless it says itself which they are."""
+        record = _in_plain_types(record)
         if NUMBER in record.schema.names:
             numbers = record.column(NUMBER).to_pylist()
             return Batch(self, record.drop_columns([NUMBER]), numbers)
@@ -135,8 +136,12 @@ class Batch:
         naming = self._reader.naming
         if spec.key is None:
             return naming.by_row(self.numbers[place])
-        assert spec.tenant is not None
-        return naming.by_key(spec.tenant, spec.queue, spec.type, spec.key)
+        return naming.by_key(
+            validation.check_name(spec.tenant, "tenant"),
+            validation.check_name(spec.queue, "queue"),
+            validation.check_name(spec.type, "type"),
+            validation.check_key(spec.key),
+        )
 
     def _spec(self, values: dict[str, Any]) -> JobSpec:
         options = self._reader.options
@@ -176,6 +181,28 @@ class Batch:
         return text[:DATA_CHARS_MAX]
 
 
+def _in_plain_types(record: pa.RecordBatch) -> pa.RecordBatch:
+    """With strings of the one kind that we know: with `useLargeVarTypes` Spark sends another."""
+    schema = pa.schema([_plain_field(field) for field in record.schema])
+    return record if schema.equals(record.schema) else record.cast(schema)
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    if pa.types.is_large_string(type_):
+        return pa.string()
+    if pa.types.is_map(type_):
+        return pa.map_(_plain_field(type_.key_field), _plain_field(type_.item_field))
+    if pa.types.is_list(type_):
+        return pa.list_(_plain_field(type_.value_field))
+    if pa.types.is_struct(type_):
+        return pa.struct([_plain_field(field) for field in type_])
+    return type_
+
+
+def _plain_field(field: pa.Field) -> pa.Field:
+    return field.with_type(_plain(field.type))
+
+
 def _values(column: pa.Array) -> Sequence[Any]:
     try:
         values: Sequence[Any] = column.to_pylist()
@@ -191,7 +218,7 @@ def _value(scalar: pa.Scalar) -> Any:
     except UnicodeDecodeError as error:
         return error.object
     except (ValueError, OverflowError):
-        return str(scalar)
+        return " ".join(pa.repeat(scalar, 1).to_string().split())
 
 
 def _or(given: Any, default: str | None) -> Any:
