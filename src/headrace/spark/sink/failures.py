@@ -27,6 +27,20 @@ class BadRows(HeadraceError):
         )
 
 
+class RejectsNotKept(HeadraceError):
+    """The rejects table could not be written."""
+
+    code = "REJECTS_NOT_KEPT"
+
+    @classmethod
+    def at(cls, path: str, count: int, error: Exception, stored: str) -> RejectsNotKept:
+        """`stored`: what became of the other rows."""
+        return cls(
+            f"the rejects table {path} could not be written, for {count} bad rows of this write "
+            f"({type(error).__name__}: {error}); {stored}"
+        )
+
+
 class RowsChanged(HeadraceError):
     """A row's name was given to other contents by an earlier attempt: the rows do not keep their order."""
 

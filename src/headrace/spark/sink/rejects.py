@@ -25,6 +25,8 @@ REJECTS = pa.schema(
 )
 """One row per bad row. `batch` is a stream's, NULL for a write of its own; `data` is the row as JSON, cut."""
 
+_TRIES = 20
+
 
 def keep_rejects(path: str, write_id: str, batch: int | None, rows: Sequence[BadRow]) -> None:
     """Make the table hold exactly these rows of this write (a stream: of this batch of it).
@@ -32,6 +34,18 @@ def keep_rejects(path: str, write_id: str, batch: int | None, rows: Sequence[Bad
     One commit, so it may be repeated: a replayed batch, or the whole write under the same name, leaves
     each row once.
     """
+    from deltalake.exceptions import CommitFailedError
+
+    for tries in range(_TRIES):
+        try:
+            _commit(path, write_id, batch, rows)
+            return
+        except CommitFailedError:  # others write to it, or make it, at the same time
+            if tries == _TRIES - 1:
+                raise
+
+
+def _commit(path: str, write_id: str, batch: int | None, rows: Sequence[BadRow]) -> None:
     from deltalake import DeltaTable, write_deltalake
 
     there = DeltaTable.is_deltatable(path)

@@ -68,6 +68,8 @@ class Submitter:
             self.done.bad += len(batch.problems)
             room = EXAMPLES_MAX if self.options.rejects is None else self.options.rejects_max
             self.done.kept += batch.bad_rows()[: max(0, room - len(self.done.kept))]
+            if self.is_failing():
+                del self.done.kept[EXAMPLES_MAX:]  # nobody will ask for more
 
     def is_failing(self, batch: Batch | None = None) -> bool:
         """The driver will refuse the write: to store more would be of no use."""

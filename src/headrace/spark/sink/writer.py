@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 from headrace import validation
 from headrace.errors import InvalidInput
 from headrace.spark.sink.columns import check_schema
-from headrace.spark.sink.failures import BadRows
+from headrace.spark.sink.failures import BadRows, RejectsNotKept
 from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.naming import Naming, new_write_id
 from headrace.spark.sink.opening import application, key_ring, open_manager
@@ -65,14 +65,16 @@ class _Write:
         return done
 
     def finish(self, messages: Messages, *, batch: int | None) -> None:
-        """The driver's part: refuse the whole, or store what was staged, then keep the rejects."""
+        """The driver's part: refuse the whole, or keep the rejects, then store what was staged.
+
+        In this order: if the rejects cannot be kept, nothing of an all-or-nothing write is stored.
+        """
         parts = [one for one in messages if isinstance(one, TaskDone)]
         self._refuse_if_bad(parts)
+        if self.options.rejects is not None and parts:
+            self._keep_rejects(self.options.rejects, parts, batch)
         if self.options.atomic and parts:
             asyncio.run(self._store_staged(parts))
-        if self.options.rejects is not None and parts:
-            rejected = [row for part in parts for row in part.kept]
-            keep_rejects(self.options.rejects, parts[0].write_id, batch, rejected)
 
     async def _store_staged(self, parts: Sequence[TaskDone]) -> None:
         async with await open_manager(self.options, primary_key=self.primary_key) as manager:
@@ -91,14 +93,26 @@ class _Write:
         bad = sum(part.bad for part in parts)
         if bad <= (0 if self.options.rejects is None else self.options.rejects_max):
             return
-        created = sum(part.created for part in parts)
-        stored = (
-            "nothing was stored"
-            if not created
-            else f"{created} other rows are stored, and a write with the same write_id "
-            f"({parts[0].write_id}) stores only the rest"
-        )
-        raise BadRows.of(bad, [row for part in parts for row in part.kept], stored)
+        raise BadRows.of(bad, [row for part in parts for row in part.kept], _stored(parts))
+
+    def _keep_rejects(self, path: str, parts: Sequence[TaskDone], batch: int | None) -> None:
+        rejected = [row for part in parts for row in part.kept]
+        try:
+            keep_rejects(path, parts[0].write_id, batch, rejected)
+        except Exception as error:
+            raise RejectsNotKept.at(path, len(rejected), error, _stored(parts)) from error
+
+
+def _stored(parts: Sequence[TaskDone]) -> str:
+    """What became of the good rows of a write that fails, as far as its tasks tell."""
+    # Also the repeated: an earlier attempt at a task may have stored them, and only the last one tells.
+    there = sum(part.created + part.repeated for part in parts)
+    if not there:
+        return "nothing was stored"
+    return (
+        f"{there} other rows are stored, and a write with the same write_id "
+        f"({parts[0].write_id}) stores only the rest"
+    )
 
 
 class Writer(_Write, DataSourceArrowWriter):
