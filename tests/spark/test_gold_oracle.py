@@ -32,6 +32,9 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=normal"
 
 
+@pytest.mark.timeout(
+    300
+)  # all of gold twice: half a minute, and much more on a machine that is busy
 def test_every_gold_table_equals_plain_python_and_grows_with_the_log(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
