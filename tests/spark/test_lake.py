@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import random
 import signal
 import subprocess
 import sys
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 
-from headrace.model import Event
+from headrace import JobSpec
+from headrace.connect import open_store
+from headrace.errors import InvalidInput, StoreUnavailable
+from headrace.model import TERMINAL, Event, EventKind
 from headrace.spark.lake import upkeep
 from headrace.spark.lake.bronze import Bronze, last_cursor
-from headrace.spark.lake.delta import Folder, LakeTooNew
-from headrace.spark.lake.home import Home, LakeBusy, NoLake, OtherStore
+from headrace.spark.lake.delta import Folder, LakeTooNew, Snapshot
+from headrace.spark.lake.home import Home, LakeBusy, LakeUnusable, NoLake, OtherStore
 from headrace.spark.lake.intake import Intake
 from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.store import Store
 from headrace.stores.memory import MemoryStore
+from tests.spark import gold_oracle
 from tests.spark.lakes import assert_exact
 from tests.spark.wild import all_events, table_of, wild_on
 
@@ -148,6 +156,35 @@ def test_open_jobs_are_rewritten_and_ended_ones_are_appended(tmp_path: Path) -> 
 ENDED = ("completed", "failed", "dead", "cancelled", "abandoned")
 
 
+def test_late_events_do_not_open_what_ended_long_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On PostgreSQL hardly a batch is without late events: the cost must not grow with the lake."""
+    events = [event for event in history(3) if event.before is None or event.before not in TERMINAL]
+    late = next(at for at, event in enumerate(events[-60:]) if event.kind is EventKind.ENQUEUED)
+    late -= 60
+    for number, start in enumerate(range(0, len(events) - 30, 30)):
+        batch = [event for event in events[start : start + 30] if event != events[late]]
+        intake(tmp_path).take(table_of(batch), "stream a", number)
+    old = {
+        file.path
+        for file in Silver(tmp_path).jobs.snapshot().files
+        if file.partition["ended"] and file.high["last_seq"] < events[late].seq
+    }
+    assert len(old) > 3
+    opened: set[str] = set()
+    read = Snapshot.read
+
+    def spy(self: Snapshot, *args: Any, **kwargs: Any) -> pa.Table:
+        opened.update(file.path for file in kwargs.get("files") or ())
+        return read(self, *args, **kwargs)
+
+    monkeypatch.setattr(Snapshot, "read", spy)
+    intake(tmp_path).take(table_of([events[late]]), "stream b", 0)
+    assert opened
+    assert not opened & old
+
+
 def test_small_files_are_joined_and_old_ones_deleted(tmp_path: Path) -> None:
     events = history(5)
     for number, start in enumerate(range(0, len(events), 20)):
@@ -156,12 +193,23 @@ def test_small_files_are_joined_and_old_ones_deleted(tmp_path: Path) -> None:
     assert done.files_after < done.files_before / 2
     assert_exact(tmp_path, events)
     assert upkeep.vacuum(tmp_path, keep_hours=24) == 0
+    assert upkeep.vacuum(tmp_path, keep_hours=0.5) == 0  # half an hour is not none
     assert upkeep.vacuum(tmp_path, keep_hours=0) > 0
     assert_exact(tmp_path, events)
     more = history(5, 500)
     assert more[: len(events)] == events
     intake(tmp_path).take(table_of(more), "stream b", 0)
     assert_exact(tmp_path, more)
+
+
+def test_files_that_another_writer_made_are_read_on(tmp_path: Path) -> None:
+    events = history(5)
+    for number, start in enumerate(range(0, len(events), 40)):
+        intake(tmp_path).take(table_of(events[start : start + 40]), "stream a", number)
+        for name in ("bronze/events", "silver/jobs", "silver/attempts"):
+            table = DeltaTable(str(tmp_path / name))
+            table.update(updates={"priority": "priority"}, predicate="priority >= 0")
+    assert_exact(tmp_path, events)
 
 
 def test_a_column_that_came_later_is_added_in_place(tmp_path: Path) -> None:
@@ -207,6 +255,24 @@ def test_a_lake_belongs_to_one_store(tmp_path: Path) -> None:
         home.claim_for("two")
 
 
+@pytest.mark.parametrize("path", ["s3://bucket/lake", "file:/lake", "a%41", "back\\slash", "a\nb"])
+def test_a_path_where_no_lake_can_be_is_refused(path: str) -> None:
+    with pytest.raises(InvalidInput, match="nothing was changed: give"):
+        Home(Path(path).absolute())
+
+
+def test_a_lake_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    lake = Home(tmp_path / "file" / "lake")
+    with pytest.raises(LakeUnusable, match=r"Not a directory.*last commit"), lake.locked():
+        pass
+    lake = Home(tmp_path / "lake")
+    with pytest.raises(LakeUnusable, match=r"No space left.*Make room"), lake.locked():
+        Path("/dev/full").write_text("more")
+    with pytest.raises(ConnectionResetError), lake.locked():
+        raise ConnectionResetError(errno.ECONNRESET, "that is not the lake's fault")
+
+
 HOLDER = """
 import sys, time
 from pathlib import Path
@@ -236,9 +302,128 @@ def test_one_pipeline_at_a_time_and_a_killed_one_leaves_no_lock(tmp_path: Path) 
         pass
 
 
+def test_a_store_that_is_away_for_a_moment_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stream waits for it, too: what it tells the store must not end a pipeline that follows."""
+    asyncio.run(_create(f"sqlite:///{tmp_path}/jobs.db"))
+    monkeypatch.setattr("headrace.spark.source.patience.time.sleep", lambda _: None)
+    with Store(f"sqlite:///{tmp_path}/jobs.db") as store:
+        reached = store._manager.reader_reached
+        refusals = iter([True, True, False])
+
+        async def away(*args: Any, **kwargs: Any) -> object:
+            if next(refusals):
+                raise StoreUnavailable("away")
+            return await reached(*args, **kwargs)
+
+        monkeypatch.setattr(store._manager, "reader_reached", away)
+        store.reached("a", "", "here")
+        assert not list(refusals)
+
+
+async def _create(url: str) -> None:
+    await (await open_store(url, migrate=True)).close()
+
+
 def test_the_last_cursor_is_that_of_the_logs_order() -> None:
     assert last_cursor(pa.table({"cursor": ["9", "10", "2"]})) == "10"
     assert last_cursor(pa.table({"cursor": ["99:5", "100:1", "100:10", "100:9"]})) == "100:10"
+
+
+def test_bronze_lies_on_the_disk_before_the_store_may_forget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a power cut, too: what is trimmed from the log is nowhere else."""
+    flushed: set[int] = set()
+    fsync = os.fsync
+
+    def spy(number: int) -> None:
+        flushed.add(os.fstat(number).st_ino)
+        fsync(number)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    told: list[set[int]] = []
+    made = intake(tmp_path)
+    made._store.reached = lambda *_: told.append(set(flushed))  # type: ignore[method-assign]
+    made.take(table_of(history(1)), "stream a", 0)
+    (durable,) = told
+    held = made.bronze.folder.snapshot()
+    files = [Path(path) for path in held.paths()]
+    log = held.folder / "_delta_log"
+    needed = [*files, *(file.parent for file in files), log / f"{held.version:020}.json", log]
+    needed += [log / f"{0:020}.json", held.folder, held.folder.parent, tmp_path]
+    assert [str(path) for path in needed if path.stat().st_ino not in durable] == []
+    # So do the notes of what is left to do.
+    assert {
+        path.stat().st_ino for path in (made._home.path, made._home.path / "state.json")
+    } <= durable
+
+
+def test_nobody_sees_a_batch_that_is_half_taken_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = intake(tmp_path)
+    held: list[bool] = []
+    commit = Folder.commit
+
+    def spy(self: Folder, *args: Any, **kwargs: Any) -> None:
+        held.append(made.calm.locked())
+        commit(self, *args, **kwargs)
+        held.append(made.calm.locked())
+
+    monkeypatch.setattr(Folder, "commit", spy)
+    made.take(table_of(history(1)), "stream a", 0)
+    assert held == [True] * 6  # bronze, attempts, jobs
+    assert not made.calm.locked()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_gold_stays_as_it_is_before_what_a_batch_touches(tmp_path: Path, seed: int) -> None:
+    dice = random.Random(seed)
+    order = history(seed, 250)
+    if seed % 2:  # neighbours change places, as commits of PostgreSQL do
+        order.sort(key=lambda event: event.seq + dice.randrange(12))
+    before: dict[str, list[dict[str, Any]]] = {}
+    start = number = 0
+    while start < len(order):
+        end = start + dice.randrange(1, 60)
+        intake(tmp_path).take(table_of(order[start:end]), "stream a", number)
+        since = Home(tmp_path).state().touched[number].replace(minute=0, second=0, microsecond=0)
+        after = gold_oracle.tables(order[:end])
+        for name, rows in before.items():
+            assert _until(since, rows) == _until(since, after[name]), name
+        before, start, number = after, end, number + 1
+
+
+def _until(hour: datetime, rows: Iterable[dict[str, Any]]) -> list[str]:
+    return sorted(repr(row) for row in rows if row["hour"] < hour)
+
+
+def test_a_job_that_was_open_for_days_touches_only_what_is_new(tmp_path: Path) -> None:
+    """Else every such job would have gold computed anew for all the days since it was submitted."""
+
+    async def made() -> tuple[list[Event], int]:
+        store = MemoryStore()
+        wild = await wild_on(store, 0)
+        manager, clock = wild.manager, wild.clock
+        delayed = JobSpec(type="t", id="delayed", run_at=clock.now() + timedelta(days=10))
+        await manager.submit_many(
+            [delayed, JobSpec(type="t", id="runs"), JobSpec(type="t", id="waits")]
+        )
+        await manager.claim("w1", limit=1, lease_seconds=20 * 86_400)
+        before = len(await all_events(store))
+        clock.advance(10 * 86_400 + 60)
+        for job in await manager.claim("w2", limit=2):
+            await manager.complete(job.id, job.token)
+        return await all_events(store), before
+
+    events, before = asyncio.run(made())
+    intake(tmp_path).take(table_of(events[:before]), "stream a", 0)
+    intake(tmp_path).take(table_of(events[before:]), "stream a", 1)
+    assert {event.job_id for event in events[before:]} == {"delayed", "waits"}
+    assert Home(tmp_path).state().touched[1] == events[before].at
+    assert events[before].at - events[0].at > timedelta(days=10)
 
 
 def test_the_store_is_told_how_far_bronze_holds_its_log(tmp_path: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars as pl
@@ -16,8 +17,11 @@ from deltalake import DeltaTable
 from headrace.cli import main
 from headrace.connect import connect
 from headrace.spark import pipeline
+from headrace.spark.lake.checks import ChecksFailed
+from headrace.spark.lake.continuity import LogBroken
 from headrace.spark.lake.gold import latency, throughput
 from headrace.spark.lake.home import LakeBusy, OtherStore
+from headrace.spark.lake.rebuild import rebuild
 from headrace.spark.lake.runner import opened
 from headrace.spark.lake.store import reader_of
 from tests.spark import oracle
@@ -93,6 +97,18 @@ def test_a_moved_lake_goes_on(spark: SparkSession, url: str, tmp_path: Path) -> 
     assert_exact(tmp_path / "there {1}*[a]", events)
 
 
+def test_an_empty_log_makes_empty_tables(spark: SparkSession, url: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    happen(url, 1, 0)
+    for full in (False, True, False):
+        done = pipeline.run(url, lake, spark=spark, full=full, tables=[throughput.TABLE])
+        assert done.events == 0
+    assert {one.table: one.rows for one in done.tables}["gold/throughput"] == 0
+    events = happen(url, 2, 20)
+    pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE])
+    assert_exact(lake, events)
+
+
 def test_a_lost_checkpoint_costs_time_and_nothing_else(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -148,6 +164,7 @@ def test_a_failing_check_fails_loudly_and_a_rebuild_heals(
 
     rebuilt = pipeline.run(url, lake, spark=spark, full=True)
     assert rebuilt.events == 1
+    (_,) = (lake / "_headrace").glob("checkpoint*")
     assert_exact(lake, events)
     assert_gold_counts(lake, events)
 
@@ -191,3 +208,134 @@ def test_following_takes_in_what_comes_and_ends_when_it_is_told_to(
     assert_exact(lake, events)
     with opened(url, lake, spark):
         pass  # the lock is free again
+
+
+# --- what comes in while gold is computed, and what a run leaves behind when it dies -----------------
+
+
+def test_a_batch_between_gold_and_the_checks_upsets_neither(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    """As with --follow, where the log is read on while gold is computed and checked."""
+    happen(url, 1, 60)
+    with opened(url, tmp_path / "lake", spark, tables=[throughput.TABLE]) as work:
+        work.start()
+        work.take_in(10_000)
+        work.refresh(everything=False)
+        events = happen(url, 2, 60)
+        work.take_in(10_000)
+        assert work.check(everything=False) > 0
+        assert work.home.state().unchecked  # of the second batch, whose turn comes now
+        work.refresh(everything=False)
+        assert work.check(everything=False) > 0
+        assert not work.home.state().unchecked
+    assert_exact(tmp_path / "lake", events)
+
+
+def test_what_a_run_did_not_check_the_next_one_does(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    events = happen(url, 1, 60)
+    with opened(url, lake, spark, tables=[throughput.TABLE]) as died:
+        died.start()
+        died.take_in(10_000)
+        died.refresh(everything=False)
+    # Whatever went wrong with what it wrote:
+    DeltaTable(str(lake / "bronze" / "events")).delete("seq = 5")
+    for _ in range(2):  # a check that has failed is made again, too, until it passes
+        with pytest.raises(ChecksFailed, match="seq 5"):
+            pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE])
+    assert pipeline.run(url, lake, spark=spark, full=True, tables=[throughput.TABLE]).events == 1
+    assert pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE]).checks == 0
+    assert_exact(lake, events)
+
+
+def test_a_rebuild_that_was_cut_short_leaves_gold_and_the_checks_to_the_next_run(
+    spark: SparkSession, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = tmp_path / "lake"
+    events = happen(url, 1, 60)
+    pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE, latency.TABLE])
+    DeltaTable(str(lake / "gold" / "throughput")).update(updates={"started": "started + 1"})
+
+    def swap_and_die(*args: Any) -> None:
+        rebuild(*args)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("headrace.spark.lake.runner.rebuild", swap_and_die)
+        with pytest.raises(KeyboardInterrupt):
+            pipeline.run(url, lake, spark=spark, full=True, tables=[throughput.TABLE])
+    healed = pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE, latency.TABLE])
+    assert healed.checks > 0
+    assert_gold_counts(lake, events)
+
+
+def test_a_gold_table_that_was_left_out_is_made_up_for(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    happen(url, 1, 60)
+    both = [throughput.TABLE, latency.TABLE]
+    pipeline.run(url, lake, spark=spark, tables=both)
+    events = happen(url, 2, 60)
+    pipeline.run(url, lake, spark=spark, tables=[latency.TABLE])
+    done = pipeline.run(url, lake, spark=spark, tables=both)
+    assert done.events == 0
+    assert_gold_counts(lake, events)
+    # So is one whose batches nobody remembers: the file that says what is left to do is gone.
+    events = happen(url, 3, 60)
+    with opened(url, lake, spark, tables=both) as died:
+        died.start()
+        died.take_in(10_000)
+    (lake / "_headrace" / "state.json").unlink()
+    pipeline.run(url, lake, spark=spark, tables=both)
+    assert_gold_counts(lake, events)
+
+
+def test_a_store_that_went_back_is_refused_and_nothing_is_lost_in_silence(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    happen(url, 1, 30)
+    store, backup = tmp_path / "jobs.db", tmp_path / "backup.db"
+    plain_run(url, lake, spark)
+    shutil.copy(store, backup)
+    events = happen(url, 2, 30)
+    plain_run(url, lake, spark)
+    for path in tmp_path.glob("jobs.db*"):
+        path.unlink()
+    shutil.copy(backup, store)
+    for full in (False, True):
+        with pytest.raises(LogBroken, match=r"older state .* nothing was changed.* a new lake"):
+            pipeline.run(url, lake, spark=spark, full=full, tables=[])
+    happen(url, 3, 60)  # other events, under the same numbers
+    for full in (False, True):
+        with pytest.raises(LogBroken, match="holds another one there"):
+            pipeline.run(url, lake, spark=spark, full=full, tables=[])
+    assert_exact(lake, events)
+
+
+def test_a_log_that_was_trimmed_too_far_is_refused_until_the_gap_is_accepted(
+    spark: SparkSession, durable_url: str, tmp_path: Path
+) -> None:
+    lake = tmp_path / "lake"
+    first = happen(durable_url, 1, 20)
+    plain_run(durable_url, lake, spark)
+
+    async def trim(upto: str) -> None:
+        async with await connect(durable_url) as manager:
+            await manager.store.trim([upto], datetime(2100, 1, 1, tzinfo=UTC), 10_000)
+
+    asyncio.run(trim(first[-1].cursor))
+    second = happen(durable_url, 2, 20)  # all that the log holds now
+    plain_run(durable_url, lake, spark)
+    assert_exact(lake, [*first, *second])
+    happen(durable_url, 3, 20)
+    asyncio.run(trim(happen(durable_url, 4, 20)[-1].cursor))
+    with pytest.raises(LogBroken, match=r"trimmed past .* nothing was changed.*--full"):
+        pipeline.run(durable_url, lake, spark=spark, tables=[])
+    left = happen(durable_url, 5, 20)
+    pipeline.run(durable_url, lake, spark=spark, tables=[], full=True)
+    assert_exact(lake, [*first, *second, *left])

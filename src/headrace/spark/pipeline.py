@@ -67,12 +67,12 @@ def run(
 
     `full`: read the whole log again and compute silver and gold anew, from bronze, which keeps what the
     store has trimmed. `full_check`: check everything, not only what this run brought. `tables`: only these
-    of gold; the others stay as they are, and miss what this run brings.
+    of gold; the others stay as they are, until a run that names them makes up for what they missed.
 
-    Raises LakeBusy, OtherStore, LakeTooNew, ChecksFailed.
+    Raises LakeBusy, OtherStore, LakeTooNew, LogBroken, ChecksFailed.
     """
     with opened(url, Path(lake), spark, tell, tables) as work:
-        work.start()
+        work.start(anew=full)
         if full:
             work.begin_anew()
         work.take_in(batch_events)
@@ -105,7 +105,8 @@ def follow(
         try:
             while query.isActive:
                 ended = query.awaitTermination(1)
-                if work.home.state().touched:
+                state = work.home.state()
+                if state.touched or state.unchecked:
                     work.refresh(everything=False)
                     checks = work.check(everything=False)
                     work.finish()

@@ -150,6 +150,9 @@ class Folder:
                 partition_by=list(self.partition_by),
                 configuration=_CONFIGURATION,
             )
+            self.flush(0)
+            for folder in self.path.parents[:2]:
+                flush_folder(folder)
             return True
         table = DeltaTable(str(self.path))
         held = {field.name: field for field in table.schema().fields}
@@ -166,7 +169,9 @@ class Folder:
             )
         missing = [field for name, field in wanted.items() if name not in held]
         if missing:
+            version = table.version()
             table.alter.add_columns(missing)
+            self.flush(version)
         return bool(missing)
 
     def snapshot(self) -> Snapshot:
@@ -211,6 +216,26 @@ class Folder:
                 create_checkpoint=True, cleanup_expired_logs=False
             ),
         )
+        self.flush(table.version(), add)
+
+    def flush(self, version: int, added: Sequence[AddAction] = ()) -> None:
+        """What was committed from this version on is there after a power cut, too.
+
+        delta-rs leaves that to the operating system. But who commits may tell others to forget what the
+        commit holds, and a log with a hole could not be read at all.
+        """
+        log = self.path / "_delta_log"
+        while (entry := log / f"{version:020}.json").exists():
+            _flush_file(entry)
+            if (checkpoint := entry.with_suffix(".checkpoint.parquet")).exists():
+                _flush_file(checkpoint)
+                _flush_file(log / "_last_checkpoint")
+            version += 1
+        folders = {log, self.path}
+        for action in added:
+            folders.update((self.path / action.path).parents[: len(Path(action.path).parts) - 1])
+        for folder in folders:
+            flush_folder(folder)
 
     def _write(self, values: Mapping[str, Any], rows: pa.Table) -> AddAction:
         spelled = _spelled(values)
@@ -237,6 +262,20 @@ class Folder:
             data_change=True,
             stats=json.dumps(_statistics(rows)),
         )
+
+
+def flush_folder(path: Path) -> None:
+    """The names in it are there after a power cut, too."""
+    number = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(number)
+    finally:
+        os.close(number)
+
+
+def _flush_file(path: Path) -> None:
+    with path.open("rb") as file:
+        os.fsync(file.fileno())
 
 
 def without(

@@ -3,22 +3,36 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import re
+import shutil
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
+from deltalake.exceptions import DeltaError
 
 from headrace.errors import HeadraceError, InvalidInput
-from headrace.spark.lake.delta import LakeTooNew
+from headrace.spark.lake.delta import LakeTooNew, flush_folder
 
 FORMAT = 1
 FOLDER = "_headrace"
+
+_UNUSABLE = frozenset(
+    {
+        *(errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EIO),
+        *(errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG),
+    }
+)
+_URL = re.compile(r"(^|/)(s3[an]?|gs|az|adl|abfss?|wasbs?|hdfs|dbfs|file|https?):/")
+_TROUBLE = re.compile(r"[%\\\x00-\x1f\x7f]")
 
 
 class NoLake(InvalidInput):
@@ -37,6 +51,12 @@ class LakeBusy(HeadraceError):
     """Another pipeline works on the lake. Nothing was changed."""
 
     code = "LAKE_BUSY"
+
+
+class LakeUnusable(HeadraceError):
+    """The lake's folder cannot be read or written. What was committed to its tables stays."""
+
+    code = "LAKE_UNUSABLE"
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,19 +81,27 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
 
     touched: dict[int, datetime] = {}
     """Batches whose rows gold has not been computed from: the earliest moment that each has changed."""
+    unchecked: dict[int, int] = {}
+    """Batches that have not passed the checks: the least seq of each."""
     checkpoint: str = "checkpoint"
     """The folder of the stream's checkpoint, beside this file."""
     cursor: str = ""
     """Of the last event that bronze holds, in the order of the log."""
+    checked_cursor: str = ""
+    """Up to here bronze was found to hold every event of the log."""
     ran_at: datetime | None = None
     runs: int = 0
     compacted_at_run: int = 0
 
 
 class Home:
-    """The folder `_headrace` of a lake. Its files are replaced whole, so that a crash leaves old or new."""
+    """The folder `_headrace` of a lake. Its files are replaced whole, so that a crash leaves old or new.
+
+    Raises InvalidInput for a path where no lake can be.
+    """
 
     def __init__(self, lake: Path) -> None:
+        _check_path(lake)
         self.lake = lake
         self.path = lake / FOLDER
         self._writing = threading.Lock()
@@ -120,19 +148,37 @@ class Home:
         except FileNotFoundError:
             return State()
 
-    def touch(self, batch: int, moment: datetime) -> None:
-        """Before silver takes a batch in: gold is to be computed from that moment on."""
+    def touch(self, batch: int, moment: datetime, seq: int) -> None:
+        """Before silver takes a batch in: gold is due from that moment on, and the checks from that seq."""
         with self._writing:
             state = self.state()
-            known = state.touched.get(batch, moment)
-            self._put(state, touched=state.touched | {batch: min(known, moment)})
+            since = min(state.touched.get(batch, moment), moment)
+            least = min(state.unchecked.get(batch, seq), seq)
+            self._put(
+                state,
+                touched=state.touched | {batch: since},
+                unchecked=state.unchecked | {batch: least},
+            )
 
     def settled(self, batch: int) -> None:
         """Gold holds all batches up to this one."""
         with self._writing:
             state = self.state()
-            left = {number: since for number, since in state.touched.items() if number > batch}
-            self._put(state, touched=left)
+            self._put(state, touched=_after(batch, state.touched))
+
+    def checked(self, batch: int, cursor: str) -> None:
+        """All batches up to this one, and the log up to the cursor, have passed the checks."""
+        with self._writing:
+            state = self.state()
+            left = _after(batch, state.unchecked)
+            self._put(state, unchecked=left, checked_cursor=cursor)
+
+    def drop_old_checkpoints(self) -> None:
+        """Of the streams that read the log before it was read anew: nobody goes on from there."""
+        kept = self.state().checkpoint
+        for folder in self.path.glob("checkpoint*"):
+            if folder.name != kept:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def note(self, **changes: object) -> None:
         with self._writing:
@@ -149,16 +195,38 @@ class Home:
             file.flush()
             os.fsync(file.fileno())
         aside.rename(self.path / name)
+        flush_folder(self.path)
 
     # --- who works on it -------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone on this lake while the block lasts. Raises LakeBusy.
+        """Alone on this lake while the block lasts. Raises LakeBusy, and LakeUnusable whenever it is.
 
         The operating system holds the lock for this process and takes it back when the process ends in
         whatever way: a killed pipeline leaves nothing that must be cleared.
         """
+        with self._usable(), self._lock():
+            yield
+
+    @contextlib.contextmanager
+    def _usable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, DeltaError) as error:
+            # What delta-rs raises is a plain one, without a number.
+            if isinstance(error, OSError) and not (
+                error.errno in _UNUSABLE or type(error) is OSError
+            ):
+                raise
+            raise LakeUnusable(
+                f"the lake at {self.lake} cannot be read or written ({error}); every table is as its last "
+                "commit left it. Make room, or see to it that this user may write there, and run again: that "
+                "goes on from here"
+            ) from error
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
         self.path.mkdir(parents=True, exist_ok=True)
         with (self.path / "lock").open("a+b") as file:
             try:
@@ -177,3 +245,23 @@ class Home:
             who = f"process {owner.pid} on {owner.host}, since {owner.since:%Y-%m-%d %H:%M:%S} UTC"
             return f"another pipeline works on the lake at {self.lake}: {who}; nothing was changed"
         return f"another pipeline works on the lake at {self.lake}; nothing was changed"
+
+
+def _check_path(lake: Path) -> None:
+    if _URL.search(str(lake)):
+        raise InvalidInput(
+            f"{lake} is a url, and a lake is a folder of this machine; nothing was changed: give a path, if "
+            "need be of a mounted file system"
+        )
+    if _TROUBLE.search(str(lake)):
+        raise InvalidInput(
+            f"the path {str(lake)!r} has a %, a backslash or a control character in it, which those who read "
+            "Delta tables take for something else; nothing was changed: give another path"
+        )
+
+
+_Told = TypeVar("_Told")
+
+
+def _after(batch: int, told: Mapping[int, _Told]) -> dict[int, _Told]:
+    return {number: value for number, value in told.items() if number > batch}

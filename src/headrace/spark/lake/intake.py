@@ -36,11 +36,10 @@ class Intake:
         self.bronze = Bronze(lake)
         self.silver = Silver(lake)
         self.calm = threading.Lock()
-        """Held while silver's two tables are not yet at the same batch."""
+        """Held while a batch is taken in: bronze, silver and the cursor do not agree then."""
         self.failure: BaseException | None = None
         """Why a batch was not taken in: Spark would tell it wrapped in its own errors."""
         self.events = 0
-        self.least_seq: int | None = None
         self._home = home
         self._store = store
         self._identity = identity
@@ -54,14 +53,15 @@ class Intake:
 
     def take(self, events: pa.Table, stream: str, stream_batch: int) -> None:
         """Bronze first, then whatever silver lacks of it. Then the store may forget these events."""
-        added = self.bronze.append(events, stream, stream_batch)
-        self.events += added
-        self._tell("events taken in", self.events)
-        self.catch_up()
-        if events.num_rows:
+        with self.calm:
+            self.events += self.bronze.append(events, stream, stream_batch)
+            self._tell("events taken in", self.events)
+            self.catch_up()
+            if not events.num_rows:
+                return
             cursor = last_cursor(events)
             self._home.note(cursor=cursor)
-            self._store.reached(self._identity.lake_id, cursor, self._label)
+        self._store.reached(self._identity.lake_id, cursor, self._label)
 
     def catch_up(self) -> None:
         """Take into silver the batches that bronze has and silver has not."""
@@ -69,11 +69,8 @@ class Intake:
         for number in range(self.silver.jobs.snapshot().mark(BATCH) + 1, held.mark(BATCH) + 1):
             events = self.bronze.batch(held, number)
             plan = self.silver.plan(events)
-            low: int = events["seq"].to_numpy().min()
-            self.least_seq = int(low if self.least_seq is None else min(low, self.least_seq))
-            self._home.touch(number, plan.since)
-            with self.calm:
-                self.silver.take(plan, number)
+            self._home.touch(number, plan.since, int(events["seq"].to_numpy().min()))
+            self.silver.take(plan, number)
 
     # --- the stream ------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
 
+from headrace.errors import InvalidInput
 from headrace.spark.lake import gold, upkeep
 from headrace.spark.lake.bronze import BATCH, EVENTS_TABLE
-from headrace.spark.lake.checks import ChecksFailed, Offence, run_checks
+from headrace.spark.lake.checks import ChecksFailed, run_checks
+from headrace.spark.lake.continuity import check_continuity
 from headrace.spark.lake.delta import Folder, Snapshot
 from headrace.spark.lake.golden import Gold
-from headrace.spark.lake.home import Home, Identity
+from headrace.spark.lake.home import Home, Identity, State
 from headrace.spark.lake.intake import Intake, Tell
 from headrace.spark.lake.quick import session_for
 from headrace.spark.lake.rebuild import rebuild
@@ -26,7 +28,7 @@ from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE
 from headrace.spark.lake.store import Store
 from headrace.spark.lake.table import Table
 from headrace.spark.lake.views import frame_of
-from headrace.spark.session import session
+from headrace.spark.session import is_remote, session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
 LAYERS = (EVENTS_TABLE, ATTEMPTS_TABLE, JOBS_TABLE)
 """The tables that stand below gold."""
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,21 @@ class Summary:
     tables: tuple[upkeep.Size, ...] = ()
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What stands below gold at one moment, all at the same batch.
+
+    With --follow the next one may come while gold is computed from this, and checked against it.
+    """
+
+    snapshots: Mapping[Table, Snapshot]
+    state: State
+
+    @property
+    def batch(self) -> int:
+        return self.snapshots[JOBS_TABLE].mark(BATCH)
+
+
 @contextlib.contextmanager
 def opened(
     url: str,
@@ -62,8 +80,13 @@ def opened(
 ) -> Iterator[Work]:
     """A run on the lake, which is locked while the block lasts. `tables`: only these of gold.
 
-    Raises LakeBusy, OtherStore.
+    Raises LakeBusy, OtherStore, InvalidInput for a Spark Connect session.
     """
+    if spark is not None and is_remote(spark):
+        raise InvalidInput(
+            "the pipeline keeps the lake from the process that it runs in, and the driver of a Spark Connect "
+            "session is another; nothing was changed. Leave the session out, or give one with a master"
+        )
     home = Home(lake.absolute())
     with Store(url) as store, home.locked():
         identity = home.claim_for(store.id())
@@ -101,21 +124,24 @@ class Work:
         self._gold = Gold(home.lake, tables)
         self._seconds: dict[str, float] = {}
         self._since: datetime | None = None
-        self._begin = ""
+        self._standing: Standing | None = None
+        self._told_events = 0
         if not home.state().cursor:
             # From now on the store keeps what the lake has not read.
             store.reached(identity.lake_id, "", str(home.lake))
 
-    def start(self) -> None:
-        """Make the tables, and take into silver what a crash left undone."""
+    def start(self, *, anew: bool = False) -> None:
+        """Make the tables, and take into silver what a crash left undone.
+
+        `anew`: the log will be read from its beginning. Raises LogBroken, LakeTooNew.
+        """
         with self._timed("prepare"):
-            self._begin = self.home.state().cursor
             self._intake.prepare()
+            self._check_log(anew=anew)
             self._intake.catch_up()
 
     def begin_anew(self) -> None:
         """Forget how far the log was read: what bronze holds already is known by its seq."""
-        self._begin = ""
         self.home.note(checkpoint=f"checkpoint-{int(time.time() * 1000)}")
 
     def take_in(self, batch_events: int) -> None:
@@ -140,67 +166,86 @@ class Work:
         if self._intake.failure is not None:
             raise self._intake.failure
         if error is not None:
+            self._check_log()
             raise error
+
+    def _check_log(self, *, anew: bool = False) -> None:
+        check_continuity(
+            self._store,
+            self.home.state().cursor,
+            self._intake.bronze.folder.snapshot(),
+            str(self.home.lake),
+            anew=anew,
+        )
 
     def rebuild(self) -> None:
         with self._timed("rebuild"):
             self._tell("silver is computed anew", 0)
-            batch = rebuild(self._spark, self._intake.bronze, self._intake.silver)
-            self.home.touch(batch, datetime(1970, 1, 1, tzinfo=UTC))
+            # First: whatever ends this, gold is computed from the new silver, and both are checked.
+            self.home.touch(self._intake.bronze.folder.snapshot().mark(BATCH), _BEGINNING, 0)
+            rebuild(self._spark, self._intake.bronze, self._intake.silver)
 
     def refresh(self, *, everything: bool) -> None:
         """Compute gold from the first moment that changed since it was last."""
         with self._timed("gold"):
-            with self._intake.calm:
-                touched = self.home.state().touched
-                jobs = self._intake.silver.jobs.snapshot()
-                attempts = self._intake.silver.attempts.snapshot()
-            batch = jobs.mark(BATCH)
-            ready = {number: since for number, since in touched.items() if number <= batch}
-            missing = [table for table in self._gold.tables if not self._gold.folder(table).exists]
-            if not (ready or everything or missing):
+            self._standing = standing = self._look()
+            batch = standing.batch
+            touched = {n: since for n, since in standing.state.touched.items() if n <= batch}
+            starts = self._gold.starts(touched, batch, everything=everything)
+            if not starts:
                 return
-            since = None if everything or not ready else min(ready.values())
-            self._tell("gold tables are computed", len(self._gold.tables))
+            self._tell("gold tables are computed", len(starts))
+            jobs = standing.snapshots[JOBS_TABLE]
             spark = session_for(self._spark, jobs.rows)
             self._gold.refresh(
                 frame_of(spark, JOBS_TABLE, jobs),
-                frame_of(spark, ATTEMPTS_TABLE, attempts),
-                since,
+                frame_of(spark, ATTEMPTS_TABLE, standing.snapshots[ATTEMPTS_TABLE]),
+                starts,
                 batch,
             )
             self.home.settled(batch)
-            self._since = since or datetime(1970, 1, 1, tzinfo=UTC)
+            self._since = min(since or _BEGINNING for since in starts.values())
+
+    def _look(self) -> Standing:
+        with self._intake.calm:
+            return Standing(
+                {table: self._folder(table).snapshot() for table in LAYERS}, self.home.state()
+            )
 
     def check(self, *, everything: bool) -> int:
-        """How many checks have passed. Raises ChecksFailed."""
-        least = 0 if everything else self._intake.least_seq
-        if least is None:
+        """How many checks of what gold was last computed from have passed. Raises ChecksFailed.
+
+        What a run before this one has not checked, or not with success, is looked at, too.
+        """
+        standing = self._standing or self._look()
+        unchecked = [seq for n, seq in standing.state.unchecked.items() if n <= standing.batch]
+        if not (unchecked or everything):
             return 0
+        least = 0 if everything else min(unchecked)
         with self._timed("checks"):
             self._tell("checks are run", 0)
-            with self._intake.calm:
-                snapshots = {table: self._folder(table).snapshot() for table in self._tables()}
+            of_gold = {table: self._gold.folder(table).snapshot() for table in self._gold.tables}
+            snapshots = {**standing.snapshots, **of_gold}
             spark = session_for(self._spark, snapshots[JOBS_TABLE].rows)
             for table, snapshot in snapshots.items():
                 frame_of(spark, table, snapshot).createOrReplaceTempView(table.view)
             count, failed = run_checks(spark, snapshots, least)
-            failed += self._reconciled(spark, snapshots[EVENTS_TABLE], least, everything=everything)
+            failed += missing_events(
+                spark,
+                self._url,
+                "" if everything else standing.state.checked_cursor,
+                standing.state.cursor,
+                snapshots[EVENTS_TABLE],
+            )
+            failed += disagreements(spark, self._url, self._store, least)
             if failed:
                 raise ChecksFailed(failed, str(self.home.lake))
-            self._intake.least_seq = None
+            self.home.checked(standing.batch, standing.state.cursor)
             return count + 2
-
-    def _reconciled(
-        self, spark: SparkSession, bronze: Snapshot, least: int, *, everything: bool
-    ) -> list[Offence]:
-        begin, self._begin = "" if everything else self._begin, self.home.state().cursor
-        return missing_events(spark, self._url, begin, self._begin, bronze) + disagreements(
-            spark, self._url, self._store, least
-        )
 
     def finish(self) -> None:
         state = self.home.state()
+        self.home.drop_old_checkpoints()
         self.home.note(ran_at=datetime.now(UTC), runs=state.runs + 1)
         if state.runs + 1 - state.compacted_at_run >= upkeep.EVERY_RUNS:
             with self._timed("compaction"), self._intake.calm:
@@ -209,7 +254,8 @@ class Work:
                 self.home.note(compacted_at_run=state.runs + 1)
 
     def summary(self, checks: int) -> Summary:
-        events, self._intake.events = self._intake.events, 0
+        events = self._intake.events - self._told_events
+        self._told_events += events
         seconds, self._seconds = self._seconds, {}
         since, self._since = self._since, None
         return Summary(
@@ -222,16 +268,12 @@ class Work:
             tables=tuple(upkeep.sizes(self.home.lake)),
         )
 
-    def _tables(self) -> list[Table]:
-        return [*LAYERS, *self._gold.tables]
-
     def _folder(self, table: Table) -> Folder:
-        of_layer = {
+        return {
             EVENTS_TABLE.name: self._intake.bronze.folder,
             JOBS_TABLE.name: self._intake.silver.jobs,
             ATTEMPTS_TABLE.name: self._intake.silver.attempts,
-        }
-        return of_layer.get(table.name) or self._gold.folder(table)
+        }[table.name]
 
     @contextlib.contextmanager
     def _timed(self, step: str) -> Iterator[None]:

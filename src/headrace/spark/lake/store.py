@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from types import TracebackType
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -13,8 +13,12 @@ from headrace.app.bridge import LoopThread
 from headrace.connect import connect
 from headrace.errors import InvalidInput
 from headrace.manager import JobManager
-from headrace.model import Job
-from headrace.stores.base import Record
+from headrace.model import Event, Job
+from headrace.spark.source.options import RETRY_SECONDS
+from headrace.spark.source.patience import patiently
+from headrace.stores.base import EventQuery, Record
+
+_Answer = TypeVar("_Answer")
 
 _loop = LoopThread()
 _KIND = "store"
@@ -26,7 +30,10 @@ class _Body(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """Opened for a run, closed after it. Callable from any thread without an event loop."""
+    """Opened for a run, closed after it. Callable from any thread without an event loop.
+
+    Once it is open, a store that is away for a moment is waited for, as the stream does.
+    """
 
     def __init__(self, url: str) -> None:
         if url.startswith("memory:"):
@@ -49,19 +56,30 @@ class Store:
 
     def id(self) -> str:
         """Stays with the store wherever its url leads; given to it when it is first asked for."""
-        return _loop.run(_identity(self._manager))
+        return _asked(lambda: _identity(self._manager))
 
     def tail(self) -> str:
         """The cursor of the log's present end."""
-        return _loop.run(self._manager.tail())
+        return _asked(self._manager.tail)
+
+    def event_at(self, cursor: str) -> Event | None:
+        """The event with this cursor; None if the log holds none there. Raises LogTrimmed."""
+        numbers, colon, last = cursor.rpartition(":")
+        query = EventQuery(after=f"{numbers}{colon}{int(last) - 1}", limit=1)
+        found = _asked(lambda: self._manager.store.events(query))
+        return found[0] if found and found[0].cursor == cursor else None
 
     def reached(self, lake_id: str, cursor: str, label: str) -> None:
         """The lake holds the log up to here: it may be trimmed so far."""
-        _loop.run(self._manager.reader_reached(reader_of(lake_id), cursor, label=label))
+        _asked(lambda: self._manager.reader_reached(reader_of(lake_id), cursor, label=label))
 
     def jobs(self, ids: Sequence[str]) -> Mapping[str, Job]:
         """Those that the store still holds."""
-        return _loop.run(self._manager.store.get(ids))
+        return _asked(lambda: self._manager.store.get(ids))
+
+
+def _asked(ask: Callable[[], Coroutine[Any, Any, _Answer]]) -> _Answer:
+    return patiently(lambda: _loop.run(ask()), RETRY_SECONDS)
 
 
 def reader_of(lake_id: str) -> str:

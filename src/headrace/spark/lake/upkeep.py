@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -76,14 +77,16 @@ def vacuum(lake: Path, keep_hours: float) -> int:
     gone = 0
     for _, folder in tables_of(lake):
         table = DeltaTable(str(folder.path))
+        version = table.version()
         gone += len(
             table.vacuum(
-                retention_hours=int(keep_hours),
+                retention_hours=math.ceil(keep_hours),
                 dry_run=False,
                 enforce_retention_duration=False,
                 full=True,
             )
         )
+        folder.flush(version)
         table.cleanup_metadata()
     return gone
 
