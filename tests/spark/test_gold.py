@@ -287,6 +287,21 @@ def test_a_critical_path_follows_what_ended_last(by_hand: Computed) -> None:
     assert told["c"]["hour"] == at(60)
 
 
+def test_a_critical_path_through_a_batch_in_any_order_and_an_id_used_again(
+    spark: SparkSession,
+) -> None:
+    lives = [
+        # Submitted together with what it needs, and numbered before that.
+        Life("last", at(0), needs=["first"]).unblocked(at(5)).leased(at(6), "w1").completed(at(9)),
+        Life("first", at(0)).leased(at(1), "w1").completed(at(5)),
+        # The same id in its next life: nobody waited for this one.
+        Life("first", at(6)).leased(at(7), "w2").completed(at(8)),
+    ]
+    (path,) = rows_of(TABLES["paths"], sources_of(spark, lives))
+    assert [step["job_id"] for step in path["steps"]] == ["first", "last"]
+    assert some(path, "elapsed_seconds", "run_seconds") == (9 * 60.0, 7 * 60.0)
+
+
 # --- for all tables ------------------------------------------------------------------------------
 
 

@@ -54,7 +54,7 @@ def transform(sources: Sources) -> DataFrame:
         rows, oldest = _left(paths)
         if not rows:
             break
-        ended = sources.jobs.where(sf.col("finalized_at") > oldest)
+        ended = sources.jobs.where(sf.col("finalized_at") > sf.lit(oldest))
         on = paths.where("size(needs) > 0")
         paths = _step_back(sf.broadcast(on) if rows <= _BROADCAST_ROWS else on, ended)
     if not walked[1:]:
@@ -80,8 +80,8 @@ def _step_back(paths: DataFrame, ended: DataFrame) -> DataFrame:
         paths.selectExpr("*", "explode(array_distinct(needs)) AS need")
         .join(parents, sf.col("need") == sf.col("parent_id"))
         .where("parent.finalized_at > head_created_at AND parent.finalized_at <= head_finalized_at")
-        # An id may have had earlier lives, and later ones.
-        .where("parent.born_seq < head_born_seq")
+        # An id may have later lives. Jobs of one batch, which are of one moment, may come in any order.
+        .where("parent.born_seq < head_born_seq OR parent.created_at = head_created_at")
         .groupBy("last.job_id", "last.born_seq")
         .agg(
             sf.expr("any_value(last) AS last"),
