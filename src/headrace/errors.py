@@ -338,10 +338,15 @@ class LogTrimmed(StoreError):
 
     code = "LOG_TRIMMED"
 
-    def __init__(self, cursor: str, start: str) -> None:
+    def __init__(
+        self,
+        cursor: str,
+        start: str,
+        advice: str = "start without a cursor to read what the log still holds",
+    ) -> None:
         super().__init__(
-            f"the log was trimmed past the cursor {cursor}: it begins after {start} now, and what lay "
-            "between is gone; nothing was read: start without a cursor to read what the log still holds"
+            f"the log was trimmed past the cursor {cursor or 'of its beginning'}: it begins after {start} "
+            f"now, and what lay between is gone; nothing was read: {advice}"
         )
         self.cursor = cursor
         self.start = start

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from headrace.errors import InvalidInput, UnknownStore
+from headrace.spark.schemas import JOBS, spark_schema
+from headrace.spark.source.batch import Reader
 from headrace.spark.source.extract.postgres_address import libpq_url
 from headrace.spark.source.options import Predicates, SourceOptions
 
@@ -64,6 +66,12 @@ def test_predicates_are_comma_lists_or_json_lists() -> None:
         ({"since": "yesterday"}, "since 'yesterday' is not a time.*2026-07-01T00:00:00Z"),
         ({"until": "2026-07-01"}, "has no time zone"),
         ({"queue": "[1]"}, "not a JSON list of texts"),
+        (
+            {"queue": ""},
+            "'queue' names nothing; nothing was read: leave it out to read every queue",
+        ),
+        ({"state": " , "}, "'state' names nothing"),
+        ({"tenant": "[]"}, "'tenant' names nothing"),
         ({"queue": '["a"'}, "not a JSON list of texts"),
         ({"partitions": "0"}, "partitions '0' must be a whole number of 1 or more"),
         ({"rowsPerPartition": "many"}, "must be a whole number"),
@@ -97,6 +105,12 @@ def test_a_password_is_not_shown() -> None:
     options = SourceOptions.parse({"url": url, "table": "jobs"})
     assert "hush" not in repr(options)
     assert options.where == "postgresql://db.example/jobs"
+
+
+def test_where_to_start_is_for_streams() -> None:
+    options = SourceOptions.parse(STORE | {"startingCursor": "7"})
+    with pytest.raises(InvalidInput, match=r"applies to a stream.*nothing was read"):
+        Reader(options, spark_schema(JOBS))
 
 
 def test_relative_paths_mean_the_folder_in_which_they_were_written(

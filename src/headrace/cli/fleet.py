@@ -21,7 +21,8 @@ from headrace.cli.fleet_view import (
 from headrace.cli.output import Output
 from headrace.cli.session import Session, current_settings, in_session
 from headrace.cli.settings import Group, command, group
-from headrace.cli.values import SECONDS, Written
+from headrace.cli.spark_options import conf_option, master_option
+from headrace.cli.values import SECONDS
 
 _LEVELS = ("debug", "info", "warning", "error")
 _SETTINGS_WITH_VALUE = ("--url", "--tenant", "--keys")
@@ -53,16 +54,6 @@ class FleetGroup(Group):
         return None
 
 
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not (name and equals):
-        raise ValueError(f"{text!r} is not a setting of Spark: write spark.executor.memory=2g")
-    return name, value
-
-
-SPARK_SETTING = Written("setting", _setting)
-
-
 @group(
     "fleet",
     examples=(
@@ -88,9 +79,7 @@ def fleet() -> None:
     ),
 )
 @click.argument("place", metavar="MODULE:APP")
-@click.option(
-    "--master", metavar="URL", help="Where Spark runs.  [default: SPARK_MASTER, or this machine]"
-)
+@master_option
 @click.option(
     "--tasks", type=click.IntRange(1), default=2, show_default=True, help="Workers, one per task."
 )
@@ -119,14 +108,7 @@ def fleet() -> None:
     show_default=True,
     help="How often an idle worker asks, hints apart.",
 )
-@click.option(
-    "--conf",
-    "config",
-    multiple=True,
-    type=SPARK_SETTING,
-    metavar="NAME=VALUE",
-    help="A setting of Spark; may be repeated.",
-)
+@conf_option
 @click.option("--py-files", metavar="A,B", help="Modules and archives to bring to the executors.")
 @click.option(
     "--log-level",

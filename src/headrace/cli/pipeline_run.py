@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
+import logging
+import os
 import signal
-from collections.abc import Iterator, Sequence
+import sys
+import threading
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
 from types import FrameType, ModuleType
@@ -19,6 +23,7 @@ from headrace.cli.output import Output
 from headrace.cli.progress import Bar, progress
 from headrace.cli.session import current_settings
 from headrace.cli.settings import command
+from headrace.cli.spark_options import conf_option, master_option
 from headrace.cli.table import Column
 from headrace.cli.values import SECONDS
 from headrace.errors import InvalidInput
@@ -110,9 +115,8 @@ class CompactRecord(msgspec.Struct, frozen=True, kw_only=True):
     metavar="N",
     help="Take in so many events at once.  [default: 400000]",
 )
-@click.option(
-    "--master", metavar="URL", help="Where Spark runs.  [default: SPARK_MASTER, or this machine]"
-)
+@master_option
+@conf_option
 def run(
     *,
     lake: Path,
@@ -122,10 +126,12 @@ def run(
     full_check: bool,
     batch_events: int | None,
     master: str | None,
+    config: tuple[tuple[str, str], ...],
 ) -> Exit:
     """Bring the lake up to what the store's event log holds: bronze, silver and gold tables, and check them.
 
-    Every event is taken in once, whatever interrupts a run. A check that fails ends it with exit code 1.
+    Every event is taken in once, whatever interrupts a run: the next goes on from there. A check that fails
+    ends it with exit code 1. With --follow, Ctrl-C and SIGTERM end it in good order, a second one at once.
     """
     if follow and (full or full_check):
         raise click.UsageError("--full and --full-check are for a single run, without --follow")
@@ -133,9 +139,17 @@ def run(
     settings = current_settings()
     out = Output(as_json=settings.json)
     given = {} if batch_events is None else {"batch_events": batch_events}
-    with progress("starting Spark") as bar:
-        spark = _spark(master, for_long=follow)
+    told = threading.Event()
+    with progress("looking at the store and the lake") as bar:
         tell = _teller(bar)
+
+        def spark() -> object:
+            bar.say("starting Spark")
+            _end_on_signals(bar, told if follow else None)
+            # In a thread of its own: in the main one Spark would take Ctrl-C for itself.
+            with ThreadPoolExecutor(1) as aside:
+                return aside.submit(_spark, master, dict(config), for_long=follow).result()
+
         if not follow:
             done = pipeline.run(
                 settings.url,
@@ -149,11 +163,15 @@ def run(
             bar.stop()
             _print_run(out, done)
             return Exit.OK
-        with _until_told():
+        try:
             for done in pipeline.follow(
-                settings.url, lake, spark=spark, every_seconds=every, tell=tell, **given
+                settings.url, lake, spark=spark, every_seconds=every, tell=tell, until=told, **given
             ):
                 _print_line(out, done)
+        except Exception:
+            # A service manager's signal reaches Spark's own processes, too: what breaks then is no news.
+            if not told.is_set():
+                raise
     return Exit.OK
 
 
@@ -229,12 +247,12 @@ def _pipeline() -> ModuleType:
     return pipeline
 
 
-def _spark(master: str | None, *, for_long: bool) -> object:
+def _spark(master: str | None, given: dict[str, str], *, for_long: bool) -> object:
     from headrace.spark import session
 
     # A single run is over before Java's best compiler pays off: without it, half the work to get going.
     config = {} if for_long else {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    return session(master=master, app_name="headrace pipeline", config=config)
+    return session(master=master, app_name="headrace pipeline", config=config | given)
 
 
 def _teller(bar: Bar) -> object:
@@ -244,20 +262,29 @@ def _teller(bar: Bar) -> object:
     return tell
 
 
-@contextlib.contextmanager
-def _until_told() -> Iterator[None]:
-    """Ctrl-C and SIGTERM end the block, and that is how it should end."""
+def _end_on_signals(bar: Bar, told: threading.Event | None) -> None:
+    """Ctrl-C and SIGTERM set `told`; without it, or the second time, they end the process at once.
+
+    An exception would come up inside a call to Java, which answers with pages of its own. Ending at once is
+    as good: whatever ends a run, the next one goes on from there.
+    """
 
     def stop(_signal: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
+        if told is not None and not told.is_set():
+            told.set()
+            # Spark's side would tell of every connection that ends.
+            logging.disable()
+            sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - until the process ends
+            return
+        bar.stop()
+        os.write(
+            sys.stderr.fileno(),
+            b"headrace: interrupted; every table is as its last commit left it, and the next run goes on\n",
+        )
+        os._exit(Exit.INTERRUPTED)
 
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        with contextlib.suppress(KeyboardInterrupt):
-            yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
 
 
 def _print_run(out: Output, done: Summary) -> None:

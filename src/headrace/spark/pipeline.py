@@ -11,11 +11,11 @@ Whatever ends a run, the next one goes on from where it was: every table is then
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pyspark.errors import StreamingQueryException
 
@@ -23,13 +23,10 @@ from headrace.spark.lake import upkeep
 from headrace.spark.lake.bronze import BATCH, Bronze
 from headrace.spark.lake.home import Home
 from headrace.spark.lake.intake import BATCH_EVENTS, Tell
-from headrace.spark.lake.runner import Summary, opened
+from headrace.spark.lake.runner import Sessions, Summary, opened
 from headrace.spark.lake.silver import Silver
 from headrace.spark.lake.store import Store
 from headrace.spark.lake.table import Table
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["Status", "Summary", "compact", "follow", "run", "status"]
 
@@ -56,7 +53,7 @@ def run(
     url: str,
     lake: str | Path,
     *,
-    spark: SparkSession | None = None,
+    spark: Sessions = None,
     full: bool = False,
     full_check: bool = False,
     batch_events: int = BATCH_EVENTS,
@@ -88,22 +85,23 @@ def follow(
     url: str,
     lake: str | Path,
     *,
-    spark: SparkSession | None = None,
+    spark: Sessions = None,
     every_seconds: float = FOLLOW_SECONDS,
     batch_events: int = BATCH_EVENTS,
     tell: Tell | None = None,
     tables: Sequence[Table] | None = None,
+    until: threading.Event | None = None,
 ) -> Generator[Summary]:
     """Keep the lake up to date until the iterator is closed; one summary per time that gold was.
 
     Bronze and silver follow the log every so many seconds; gold and the checks come behind, as fast as they
-    can. `tables`: only these of gold. Raises what `run` raises.
+    can. `tables`: only these of gold. `until`: set it to end in good order. Raises what `run` raises.
     """
     with opened(url, Path(lake), spark, tell, tables) as work:
         work.start()
         query = work.stream(every_seconds, batch_events)
         try:
-            while query.isActive:
+            while query.isActive and not (until is not None and until.is_set()):
                 ended = query.awaitTermination(1)
                 state = work.home.state()
                 if state.touched or state.unchecked:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.errors import StreamingQueryException
 
@@ -33,6 +34,9 @@ from headrace.spark.session import is_remote, session
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+
+Sessions: TypeAlias = "SparkSession | Callable[[], SparkSession] | None"
+"""A session, a function that makes one once it is needed, or None: one with our defaults."""
 
 LAYERS = (EVENTS_TABLE, ATTEMPTS_TABLE, JOBS_TABLE)
 """The tables that stand below gold."""
@@ -74,20 +78,16 @@ class Standing:
 def opened(
     url: str,
     lake: Path,
-    spark: SparkSession | None,
+    spark: Sessions,
     tell: Tell | None = None,
     tables: Sequence[Table] | None = None,
 ) -> Iterator[Work]:
     """A run on the lake, which is locked while the block lasts. `tables`: only these of gold.
 
+    Store and lake are looked at before Spark is started: what is wrong with them is told at once.
     Raises LakeBusy, OtherStore, InvalidInput for a Spark Connect session.
     """
-    if spark is not None and is_remote(spark):
-        raise InvalidInput(
-            "the pipeline keeps the lake from the process that it runs in, and the driver of a Spark Connect "
-            "session is another; nothing was changed. Leave the session out, or give one with a master"
-        )
-    home = Home(lake.absolute())
+    home = Home(Path(os.path.normpath(lake.absolute())))
     with Store(url) as store, home.locked():
         identity = home.claim_for(store.id())
         yield Work(
@@ -95,10 +95,19 @@ def opened(
             home=home,
             store=store,
             identity=identity,
-            spark=session(spark),
+            spark=_classic(spark() if callable(spark) else spark),
             tell=tell or (lambda _doing, _done: None),
             tables=gold.of_lake(home.lake) if tables is None else tables,
         )
+
+
+def _classic(spark: SparkSession | None) -> SparkSession:
+    if spark is not None and is_remote(spark):
+        raise InvalidInput(
+            "the pipeline keeps the lake from the process that it runs in, and the driver of a Spark Connect "
+            "session is another; nothing was changed. Leave the session out, or give one with a master"
+        )
+    return session(spark)
 
 
 class Work:

@@ -10,20 +10,26 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from headrace.errors import InvalidInput
 from headrace.spark.schemas import EVENTS
 from headrace.spark.source.columns import columns_of
 from headrace.spark.source.extract.base import Extract, Pieces, Slice, Table
 from headrace.spark.source.extract.choice import check, extract_of
-from headrace.spark.source.options import Predicates, SourceOptions
+from headrace.spark.source.options import EARLIEST, Predicates, SourceOptions
 from headrace.spark.source.patience import patiently
 
 _STORED: dict[str, Table] = {"jobs": "jobs", "events": "events", "attempts": "histories"}
 
 
 class Reader(DataSourceReader):
-    """`partitions` fixes on the driver what is read; each task reads its part, all of one moment."""
+    """`partitions` fixes on the driver what is read; each task reads its part, all of it of one moment."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:
+        if options.starting_cursor != EARLIEST:
+            raise InvalidInput(
+                "the option 'startingCursor' applies to a stream, not to spark.read; nothing was read: leave "
+                "it out, or use spark.readStream"
+            )
         self._options = options
         self._columns = columns_of(options.table, schema)
         self._extract = extract_of(options)

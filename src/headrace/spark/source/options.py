@@ -151,8 +151,13 @@ def _values(name: str, text: str) -> tuple[str, ...]:
             raise InvalidInput(
                 f'{name} {text!r} is not a JSON list of texts; {_NOTHING}: write a,b or ["a", "b"]'
             )
-        return tuple(values)
-    return tuple(value for part in text.split(",") if (value := part.strip()))
+    else:
+        values = [value for part in text.split(",") if (value := part.strip())]
+    if not values:
+        raise InvalidInput(
+            f"the option {name!r} names nothing; {_NOTHING}: leave it out to read every {name}"
+        )
+    return tuple(values)
 
 
 def _states(name: str, text: str) -> tuple[str, ...]:

@@ -123,7 +123,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         place = self._extract.place
         begin = self._now(self._extract.log_start)
         if place(begin) > place(after):
-            raise LogTrimmed(after, begin)
+            raise LogTrimmed(
+                after,
+                begin,
+                "give the stream a new checkpoint, and startingCursor earliest, to read what it still holds",
+            )
         if mark is not None and place(begin) < place(after):
             self._check_mark(mark, after)
 
