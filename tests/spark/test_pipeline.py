@@ -23,7 +23,7 @@ from headrace.spark.lake.gold import latency, throughput
 from headrace.spark.lake.home import LakeBusy, OtherStore
 from headrace.spark.lake.rebuild import rebuild
 from headrace.spark.lake.runner import opened
-from headrace.spark.lake.store import reader_of
+from headrace.spark.lake.store import Store, reader_of
 from tests.spark import oracle
 from tests.spark.lakes import assert_exact, happen, plain_run
 
@@ -87,6 +87,29 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=normal"
 
 
+def test_a_run_without_news_tells_the_store_how_far_the_lake_is(
+    spark: SparkSession, url: str, tmp_path: Path
+) -> None:
+    """As after a run that died before it could: else the log would be kept until something happens."""
+    lake = tmp_path / "lake"
+    events = happen(url, 1, 20)
+    plain_run(url, lake, spark)
+    name = reader_of(pipeline.status(lake).lake_id)
+
+    async def set_back() -> None:
+        async with await connect(url) as manager:
+            await manager.reader_reached(name, "")
+
+    async def reached() -> str:
+        async with await connect(url) as manager:
+            (reader,) = await manager.readers()
+            return reader.cursor
+
+    asyncio.run(set_back())
+    plain_run(url, lake, spark)
+    assert asyncio.run(reached()) == events[-1].cursor
+
+
 def test_a_moved_lake_goes_on(spark: SparkSession, url: str, tmp_path: Path) -> None:
     happen(url, 1, 60)
     plain_run(url, tmp_path / "here", spark)
@@ -130,8 +153,14 @@ def test_only_one_pipeline_of_the_right_store(
         pipeline.run(url, lake, spark=spark)
     other = f"sqlite:///{tmp_path / 'other.db'}"
     happen(other, 1, 10)
-    with pytest.raises(OtherStore, match="another store"):
-        pipeline.run(other, lake, spark=spark)
+    for wrong in (
+        lambda: pipeline.run(other, lake, spark=spark),
+        lambda: pipeline.status(lake, other),
+    ):
+        with pytest.raises(OtherStore, match="another store"):
+            wrong()
+    with Store(other) as store:
+        assert store.known_id() is None, "nothing was changed, there either"
     # A copy of the store, or another path to it, is the same store.
     shutil.copy(tmp_path / "jobs.db", tmp_path / "copy.db")
     with opened(f"sqlite:///{tmp_path / 'copy.db'}", lake, spark):

@@ -103,6 +103,7 @@ def follow(
         try:
             while query.isActive and not (until is not None and until.is_set()):
                 ended = query.awaitTermination(1)
+                work.stay_known()
                 state = work.home.state()
                 if state.touched or state.unchecked:
                     work.refresh(everything=False)
@@ -126,7 +127,7 @@ def status(lake: str | Path, url: str | None = None) -> Status:
     tail: str | None = None
     if url is not None:
         with Store(url) as store:
-            home.claim_for(store.id())
+            home.check_for(store.known_id())
             tail = store.tail()
     bronze, silver = Bronze(path), Silver(path)
     behind = 0

@@ -127,12 +127,17 @@ class Home:
     def claim_for(self, store_id: str) -> Identity:
         """The identity of this store's lake, made now if there is none. Raises OtherStore."""
         try:
-            known = self.identity()
+            return self.check_for(store_id)
         except NoLake:
-            known = Identity(
+            made = Identity(
                 lake_id=str(uuid.uuid4()), store_id=store_id, created_at=datetime.now(UTC)
             )
-            self._replace("lake.json", known)
+            self._replace("lake.json", made)
+            return made
+
+    def check_for(self, store_id: str | None) -> Identity:
+        """The identity of this store's lake. Raises OtherStore, NoLake, LakeTooNew."""
+        known = self.identity()
         if known.store_id != store_id:
             raise OtherStore(
                 f"the lake at {self.lake} holds the events of another store than this url's; nothing was "

@@ -20,7 +20,7 @@ from headrace.spark.lake.checks import ChecksFailed, run_checks
 from headrace.spark.lake.continuity import check_continuity
 from headrace.spark.lake.delta import Folder, Snapshot
 from headrace.spark.lake.golden import Gold
-from headrace.spark.lake.home import Home, Identity, State
+from headrace.spark.lake.home import Home, Identity, NoLake, State
 from headrace.spark.lake.intake import Intake, Tell
 from headrace.spark.lake.quick import session_for
 from headrace.spark.lake.rebuild import rebuild
@@ -40,6 +40,7 @@ Sessions: TypeAlias = "SparkSession | Callable[[], SparkSession] | None"
 
 LAYERS = (EVENTS_TABLE, ATTEMPTS_TABLE, JOBS_TABLE)
 """The tables that stand below gold."""
+REPORT_SECONDS = 3600.0
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -89,6 +90,8 @@ def opened(
     """
     home = Home(Path(os.path.normpath(lake.absolute())))
     with Store(url) as store, home.locked():
+        with contextlib.suppress(NoLake):
+            home.check_for(store.known_id())  # before the store is given an identity
         identity = home.claim_for(store.id())
         yield Work(
             url=url,
@@ -135,9 +138,11 @@ class Work:
         self._since: datetime | None = None
         self._standing: Standing | None = None
         self._told_events = 0
+        self._identity = identity
+        self._heard_at = time.monotonic()
         if not home.state().cursor:
             # From now on the store keeps what the lake has not read.
-            store.reached(identity.lake_id, "", str(home.lake))
+            self._report()
 
     def start(self, *, anew: bool = False) -> None:
         """Make the tables, and take into silver what a crash left undone.
@@ -252,7 +257,18 @@ class Work:
             self.home.checked(standing.batch, standing.state.cursor)
             return count + 2
 
+    def stay_known(self) -> None:
+        """While nothing happens, tell the store now and then that the lake still reads its log."""
+        if time.monotonic() - self._heard_at > REPORT_SECONDS:
+            self._report()
+
+    def _report(self) -> None:
+        self._heard_at = time.monotonic()
+        self._store.reached(self._identity.lake_id, self.home.state().cursor, str(self.home.lake))
+
     def finish(self) -> None:
+        # A run that died may not have told how far it came, and one without news has told nothing.
+        self._report()
         state = self.home.state()
         self.home.drop_old_checkpoints()
         self.home.note(ran_at=datetime.now(UTC), runs=state.runs + 1)

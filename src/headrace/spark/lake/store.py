@@ -58,6 +58,10 @@ class Store:
         """Stays with the store wherever its url leads; given to it when it is first asked for."""
         return _asked(lambda: _identity(self._manager))
 
+    def known_id(self) -> str | None:
+        """As `id`, but a store that nobody has asked yet is left without one."""
+        return _asked(lambda: known_identity(self._manager))
+
     def tail(self) -> str:
         """The cursor of the log's present end."""
         return _asked(self._manager.tail)
