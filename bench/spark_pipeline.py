@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-import events
 
+from bench import events
 from headrace.spark import pipeline, session
 
 STEPS = ("prepare", "bronze and silver", "gold", "checks", "compaction")

@@ -3,10 +3,10 @@
 
     python bench/spark_source.py                                  # SQLite, 2 million events
     python bench/servers.py postgres bench/spark_source.py --events 500000
-    python bench/servers.py postgres bench/spark_source.py --jdbc-jar postgresql-42.7.7.jar
+    python bench/spark_source.py --url 'postgresql://me@127.0.0.1/jobs?schema=bench{n}' --jdbc-jar pg.jar
 
-In turns: the raw read (as many processes as cores, rows only counted), Spark into the noop sink, Spark JDBC
-if a jar is given. The bar is 0.6 of the raw read.
+JDBC needs a server that listens on a port. In turns: the raw read (as many processes as cores, rows only
+counted), Spark into the noop sink, Spark JDBC if a jar is given. The bar is 0.6 of the raw read.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-import events
+
 import pyarrow as pa
 
+from bench import events
 from headrace.spark import session
 from headrace.spark.schemas import TABLES, spark_schema
 from headrace.spark.source.batch import Reader
@@ -90,6 +92,7 @@ def jdbc(spark: SparkSession, url: str, table: str, rows: int, tasks: int) -> Ca
         "url": f"jdbc:{found.where}",
         "dbtable": f'"{found.schema}".{"event_log" if table == "events" else "job_list"}',
         "driver": "org.postgresql.Driver",
+        "user": urlsplit(found.dsn).username or "postgres",
         "fetchsize": "10000",
         "partitionColumn": "seq",
         "lowerBound": "0",
