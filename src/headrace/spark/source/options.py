@@ -141,7 +141,7 @@ def _address(url: str) -> tuple[str, str]:
 
 
 def _values(name: str, text: str) -> tuple[str, ...]:
-    """`a,b` or `["a","b"]`: the latter for values with commas."""
+    """`a,b` or `["a","b"]`: the latter for values with commas, and for programs: `[]` matches nothing."""
     if text.lstrip().startswith("["):
         try:
             values = json.loads(text)
@@ -151,13 +151,13 @@ def _values(name: str, text: str) -> tuple[str, ...]:
             raise InvalidInput(
                 f'{name} {text!r} is not a JSON list of texts; {_NOTHING}: write a,b or ["a", "b"]'
             )
-    else:
-        values = [value for part in text.split(",") if (value := part.strip())]
-    if not values:
+        return tuple(values)
+    named = tuple(value for part in text.split(",") if (value := part.strip()))
+    if not named:
         raise InvalidInput(
             f"the option {name!r} names nothing; {_NOTHING}: leave it out to read every {name}"
         )
-    return tuple(values)
+    return named
 
 
 def _states(name: str, text: str) -> tuple[str, ...]:
