@@ -11,6 +11,7 @@ import pytest
 EXAMPLE = Path(__file__).parents[2] / "examples" / "enrich.py"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.xdist_group("spark")
 def test_every_row_comes_back_exactly_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from tests.spark.lakes import happen
 EXAMPLE = Path(__file__).parents[2] / "examples" / "lake.py"
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.xdist_group("spark")
 def test_the_log_becomes_tables_and_a_page(tmp_path: Path) -> None:

@@ -76,6 +76,7 @@ def test_groups_of_rows_are_one_job_each(spark: SparkSession, sqlite_calls: Call
     assert 7 + 2 <= jobs < 40
 
 
+@pytest.mark.long
 def test_a_rate_holds_for_all_of_it(spark: SparkSession, sqlite_calls: Calls) -> None:
     run(
         numbers(spark, range(12)),
@@ -93,6 +94,7 @@ def test_a_rate_holds_for_all_of_it(spark: SparkSession, sqlite_calls: Calls) ->
     assert (times[-1] - times[0]).total_seconds() >= 0.9
 
 
+@pytest.mark.long
 def test_a_fleet_can_run_the_rows(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +119,7 @@ def test_a_fleet_can_run_the_rows(
     assert [row["result"] for row in rows] == [2 * n for n in range(20)]
 
 
+@pytest.mark.long
 def test_ctrl_c_lets_the_fleet_finish_what_it_holds(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,6 +157,7 @@ def test_ctrl_c_lets_the_fleet_finish_what_it_holds(
     assert 0 < left[State.COMPLETED] < 100
 
 
+@pytest.mark.long
 def test_a_task_can_be_named_and_run_elsewhere(spark: SparkSession, sqlite_calls: Calls) -> None:
     """As for a service whose code is not here: only the name and the store are known."""
     from headrace.spark.enriching.hands import LocalWorker
@@ -185,6 +189,7 @@ def test_failures_can_raise(spark: SparkSession, sqlite_calls: Calls) -> None:
     assert sorted(error for _, error in caught.value.examples) == ["1 is bad", "2 is bad"]
 
 
+@pytest.mark.long
 def test_waiting_has_an_end_and_the_jobs_go_on(spark: SparkSession, sqlite_calls: Calls) -> None:
     with pytest.raises(TimeoutError, match="3 of 3 jobs"):
         run(numbers(spark, range(3)), sqlite_calls.double, workers=None, timeout=0.3)
@@ -263,6 +268,7 @@ def test_what_can_never_work_is_refused_before_anything_is_stored(
     assert not Path(sqlite_calls.app.url.removeprefix("sqlite:///").partition("?")[0]).exists()
 
 
+@pytest.mark.long
 def test_a_row_that_has_changed_does_not_get_the_old_result(
     spark: SparkSession, sqlite_calls: Calls
 ) -> None:

@@ -17,6 +17,8 @@ from tests.spark.calls import Calls, numbers, run, states
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Calls:

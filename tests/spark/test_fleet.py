@@ -152,6 +152,7 @@ def test_a_stopped_fleet_holds_nothing_and_goes_on_when_it_is_started_again(
     assert not [kind for _, kind in counts if kind in (EventKind.LOST, EventKind.RETRYING)]
 
 
+@pytest.mark.long
 def test_a_killed_worker_is_started_again_and_its_jobs_are_not_lost(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:
@@ -178,6 +179,7 @@ def test_a_killed_worker_is_started_again_and_its_jobs_are_not_lost(
     assert {counts[job, EventKind.COMPLETED] for job, _ in counts} == {1}
 
 
+@pytest.mark.long
 def test_a_worker_that_is_hung_up_on_finishes_what_it_holds(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:
@@ -202,6 +204,7 @@ def test_a_worker_that_is_hung_up_on_finishes_what_it_holds(
     assert left <= UNHELD
 
 
+@pytest.mark.long
 def test_an_application_that_does_not_load_on_an_executor_ends_the_fleet_at_once(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:
@@ -226,6 +229,7 @@ def test_an_application_that_does_not_load_on_an_executor_ends_the_fleet_at_once
     assert asyncio.run(states(url)) == {State.PENDING: 1}
 
 
+@pytest.mark.long
 def test_an_application_that_kills_its_process_ends_the_fleet(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:
@@ -240,6 +244,7 @@ def test_an_application_that_kills_its_process_ends_the_fleet(
         fleet.run(Fleet(place=place, name="crash", tasks=1, url=url), given=spark)
 
 
+@pytest.mark.long
 def test_a_name_belongs_to_one_driver(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:
@@ -254,6 +259,7 @@ def test_a_name_belongs_to_one_driver(
         assert running.wait().state is FleetState.ENDED
 
 
+@pytest.mark.long
 def test_a_fleet_drains_its_own_tenant(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:
@@ -284,6 +290,7 @@ def test_a_fleet_drains_its_own_tenant(
     assert asyncio.run(states(url)) == {State.COMPLETED: 1, State.PENDING: 1}
 
 
+@pytest.mark.long
 def test_a_driver_that_fails_leaves_no_workers_behind(
     spark: SparkSession, tmp_path: Path, module: Callable[[str], str]
 ) -> None:

@@ -375,6 +375,7 @@ def whole(at_random: Sources) -> dict[str, list[dict[str, Any]]]:
     return {name: rows_of(table, at_random) for name, table in TABLES.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TABLES)
 def test_from_any_hour_on_the_rows_are_the_same(
     name: str, at_random: Sources, whole: dict[str, list[dict[str, Any]]]
@@ -473,6 +474,7 @@ def offended(
     return {names[row["number"]] for row in found}
 
 
+@pytest.mark.long
 def test_every_check_passes_on_what_is_right_and_fails_on_what_is_not(
     spark: SparkSession, at_random: Sources, whole: dict[str, list[dict[str, Any]]]
 ) -> None:

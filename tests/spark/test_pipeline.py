@@ -87,6 +87,7 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=normal"
 
 
+@pytest.mark.long
 def test_a_run_without_news_tells_the_store_how_far_the_lake_is(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -110,6 +111,7 @@ def test_a_run_without_news_tells_the_store_how_far_the_lake_is(
     assert asyncio.run(reached()) == events[-1].cursor
 
 
+@pytest.mark.long
 def test_a_moved_lake_goes_on(spark: SparkSession, url: str, tmp_path: Path) -> None:
     happen(url, 1, 60)
     plain_run(url, tmp_path / "here", spark)
@@ -132,6 +134,7 @@ def test_an_empty_log_makes_empty_tables(spark: SparkSession, url: str, tmp_path
     assert_exact(lake, events)
 
 
+@pytest.mark.long
 def test_a_lost_checkpoint_costs_time_and_nothing_else(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -167,6 +170,7 @@ def test_only_one_pipeline_of_the_right_store(
         pass
 
 
+@pytest.mark.long
 def test_a_failing_check_fails_loudly_and_a_rebuild_heals(
     spark: SparkSession, url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -242,6 +246,7 @@ def test_following_takes_in_what_comes_and_ends_when_it_is_told_to(
 # --- what comes in while gold is computed, and what a run leaves behind when it dies -----------------
 
 
+@pytest.mark.long
 def test_a_batch_between_gold_and_the_checks_upsets_neither(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -261,6 +266,7 @@ def test_a_batch_between_gold_and_the_checks_upsets_neither(
     assert_exact(tmp_path / "lake", events)
 
 
+@pytest.mark.long
 def test_what_a_run_did_not_check_the_next_one_does(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -280,6 +286,7 @@ def test_what_a_run_did_not_check_the_next_one_does(
     assert_exact(lake, events)
 
 
+@pytest.mark.long
 def test_a_rebuild_that_was_cut_short_leaves_gold_and_the_checks_to_the_next_run(
     spark: SparkSession, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -301,6 +308,7 @@ def test_a_rebuild_that_was_cut_short_leaves_gold_and_the_checks_to_the_next_run
     assert_gold_counts(lake, events)
 
 
+@pytest.mark.long
 def test_a_gold_table_that_was_left_out_is_made_up_for(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -323,6 +331,7 @@ def test_a_gold_table_that_was_left_out_is_made_up_for(
     assert_gold_counts(lake, events)
 
 
+@pytest.mark.long
 def test_a_store_that_went_back_is_refused_and_nothing_is_lost_in_silence(
     spark: SparkSession, url: str, tmp_path: Path
 ) -> None:
@@ -346,6 +355,7 @@ def test_a_store_that_went_back_is_refused_and_nothing_is_lost_in_silence(
     assert_exact(lake, events)
 
 
+@pytest.mark.long
 def test_a_log_that_was_trimmed_too_far_is_refused_until_the_gap_is_accepted(
     spark: SparkSession, durable_url: str, tmp_path: Path
 ) -> None:

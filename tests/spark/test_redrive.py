@@ -136,6 +136,7 @@ def test_jobs_are_redriven_once_on_every_store(
     assert len(lake.jobs()) == 9
 
 
+@pytest.mark.long
 def test_a_new_job_that_ends_badly_stands_for_the_old(lake: Lake) -> None:
     assert lake.redrive("code = 'E503'").redriven == 3
     lake.manage(lambda jobs: _fail(jobs, "busy again", "E503"))
@@ -196,6 +197,7 @@ def test_a_condition_reaches_only_jobs_that_ended_badly(lake: Lake) -> None:
     assert lake.redrive("false) OR (true", dry_run=True).chosen == 4
 
 
+@pytest.mark.long
 def test_a_limit_takes_the_oldest_and_the_next_call_goes_on(lake: Lake) -> None:
     told: list[tuple[int, int]] = []
     for expected in (["busy-0", "busy-1"], ["busy-2", "lost"], []):
@@ -216,6 +218,7 @@ def test_one_tenant_redrives_its_own(lake: Lake) -> None:
     assert (fresh.tenant, fresh.previous_id) == ("acme", "theirs")
 
 
+@pytest.mark.long
 def test_encrypted_jobs_need_their_key(tmp_path: Path, spark: SparkSession) -> None:
     lake = Lake(f"sqlite:///{tmp_path / 'own.db'}?synchronous=normal", tmp_path / "lake", spark)
     ring = KeyRing.parse(new_key("k1"))
@@ -234,6 +237,7 @@ def test_encrypted_jobs_need_their_key(tmp_path: Path, spark: SparkSession) -> N
     assert [job.payload for job in fresh] == [{"to": "ada"}]
 
 
+@pytest.mark.long
 def test_a_store_that_refuses_midway_is_told_with_what_was_done(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -247,6 +251,7 @@ def test_a_store_that_refuses_midway_is_told_with_what_was_done(
     assert lake.redrive("true").redriven == 2
 
 
+@pytest.mark.long
 def test_a_job_that_is_deleted_while_it_is_redriven_is_counted(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -312,6 +317,7 @@ def test_the_command_shows_errors_by_group_and_redrives(
     assert "the condition cannot be used" in line
 
 
+@pytest.mark.long
 def test_two_at_once_redrive_a_job_once_however_quick_it_is(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +338,7 @@ def test_two_at_once_redrive_a_job_once_however_quick_it_is(
     assert sorted(redriven) == ["busy-0", "busy-1", "busy-2", "lost"]
 
 
+@pytest.mark.long
 def test_a_dry_run_tells_what_a_run_would_do_also_again(lake: Lake) -> None:
     lake.redrive("code = 'E503'")
     (ended, *_) = lake.jobs(State.PENDING)
@@ -341,6 +348,7 @@ def test_a_dry_run_tells_what_a_run_would_do_also_again(lake: Lake) -> None:
         assert (done.chosen, done.redriven, done.alive) == (4, 2, 2)
 
 
+@pytest.mark.long
 def test_what_breaks_midway_is_not_blamed_on_the_condition(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -33,6 +33,7 @@ def run_examples(page: str, folder: Path, names: dict[str, Any]) -> list[str]:
     return blocks
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_examples_of_the_source(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -53,6 +54,7 @@ def test_the_examples_of_the_source(
     assert sorted(row.seq for row in history) == [row["seq"] for row in event_rows(url)]
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_examples_of_the_lake(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -84,6 +84,7 @@ def test_no_java_at_all_says_what_to_install(
         bundled()
 
 
+@pytest.mark.long
 def test_a_session_starts_without_a_word(tmp_path: Path) -> None:
     """In a process of its own, on a machine without a Java: the one that comes with the extra."""
     tools = tmp_path / "bin"

@@ -105,6 +105,7 @@ def test_tasks_that_fail_and_are_repeated_store_each_row_once(
     assert len(events_of(durable_url)) == 300
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("durable_url", ["sqlite", "postgresql"], indirect=True)
 def test_a_task_that_dies_after_its_commit_is_repeated_without_harm(
     spark: SparkSession, durable_url: str, tmp_path: Path

@@ -105,6 +105,7 @@ def test_a_stream_of_another_table_is_refused(spark: SparkSession, tmp_path: Pat
         )
 
 
+@pytest.mark.long
 def test_passwords_stay_out_of_the_checkpoint_and_of_progress(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -148,6 +149,7 @@ query.awaitTermination()
 """
 
 
+@pytest.mark.long
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("durable_url", ["postgresql"], indirect=True)
 def test_kill_9_in_mid_stream_loses_and_repeats_nothing(
