@@ -29,10 +29,10 @@ check: $(DEV) ## Lint, check the format, the types and the import rule
 	$(BIN)/lint-imports --no-logo
 
 test: $(DEV) ## Run the tests on two processes
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -q --durations=10
+	$(BIN)/python -m pytest -n 2 --dist loadscope -q --durations=10
 
 spark-tests: $(DEV) ## Run the long proofs of the Spark part: crashes, clusters (under 20 minutes)
-	$(BIN)/python -m pytest tests/spark tests/examples -m long -n 2 --dist loadgroup -q
+	$(BIN)/python -m pytest tests/spark tests/examples -m long -q
 	$(BIN)/python -m pytest tests/spark_cluster -q --durations=10
 
 demo: $(LAKE) ## Run the demonstration: jobs, then the pipeline on Spark and a report

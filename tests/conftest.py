@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.scheduling import OneSparkProcess
 from tests.stores.postgres.server import Schemas, running
 from tests.stores.redis import server as redis_server
 
@@ -19,6 +20,10 @@ settings.register_profile("headrace", deadline=None)
 settings.load_profile("headrace")
 
 STORES = ("memory", "sqlite", "postgresql", "redis")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkProcess:
+    return OneSparkProcess(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "enrich.py"
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.xdist_group("spark")
 def test_every_row_comes_back_exactly_once(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, str(EXAMPLE), "40", "40"],

@@ -15,7 +15,6 @@ EXAMPLE = Path(__file__).parents[2] / "examples" / "lake.py"
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-@pytest.mark.xdist_group("spark")
 def test_the_log_becomes_tables_and_a_page(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=normal"
     events = happen(url, 1, 120)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -21,13 +22,17 @@ DURABLE = ("sqlite", "postgresql", "redis")
 HERE = Path(__file__).parent
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All on one of the test processes, so that a single session serves them."""
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.xdist_group("spark"))
-            # Spark leaves sockets and streams to the garbage collector.
-            item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if HERE in item.path.parents:
+        # Spark leaves sockets and streams to the garbage collector.
+        item.add_marker(pytest.mark.filterwarnings("ignore::ResourceWarning"))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def left_over() -> Iterator[None]:
+    """What is left to the garbage collector goes here, not in the middle of somebody else's test."""
+    yield
+    gc.collect()
 
 
 @pytest.fixture(scope="session")

@@ -197,6 +197,7 @@ def test_waiting_has_an_end_and_the_jobs_go_on(spark: SparkSession, sqlite_calls
     assert len(run(numbers(spark, range(3)), sqlite_calls.double)) == 3
 
 
+@pytest.mark.long
 def test_keys_of_every_exact_type_find_their_rows_again(
     spark: SparkSession, sqlite_calls: Calls
 ) -> None:
@@ -221,6 +222,7 @@ def test_keys_of_every_exact_type_find_their_rows_again(
     assert sqlite_calls.seen == Counter(dict.fromkeys(range(4), 1))
 
 
+@pytest.mark.long
 def test_a_group_whose_results_do_not_fit_says_so(spark: SparkSession, sqlite_calls: Calls) -> None:
     wrong = [1]
 

@@ -122,6 +122,7 @@ def test_a_moved_lake_goes_on(spark: SparkSession, url: str, tmp_path: Path) -> 
     assert_exact(tmp_path / "there {1}*[a]", events)
 
 
+@pytest.mark.long
 def test_an_empty_log_makes_empty_tables(spark: SparkSession, url: str, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     happen(url, 1, 0)
@@ -202,6 +203,7 @@ def test_a_failing_check_fails_loudly_and_a_rebuild_heals(
     assert_gold_counts(lake, events)
 
 
+@pytest.mark.long
 def test_others_read_the_lake_without_us(spark: SparkSession, url: str, tmp_path: Path) -> None:
     lake = tmp_path / "lake"
     events = happen(url, 1, 120)

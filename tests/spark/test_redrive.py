@@ -155,6 +155,7 @@ def test_a_new_job_that_ends_badly_stands_for_the_old(lake: Lake) -> None:
     assert (fourth.chosen, fourth.redriven, fourth.alive) == (3, 0, 3)
 
 
+@pytest.mark.long
 def test_what_the_store_has_deleted_or_used_again_is_counted(lake: Lake) -> None:
     lake.manage(lambda jobs: jobs.delete(["busy-0", "busy-1"]))
     lake.end("busy-1", "another", "E503")
@@ -166,6 +167,7 @@ def test_what_the_store_has_deleted_or_used_again_is_counted(lake: Lake) -> None
     assert lake.redrive("code = 'E503' AND message = 'another'").redriven == 1
 
 
+@pytest.mark.long
 def test_the_condition_may_ask_for_attempts_and_hold_comments(lake: Lake) -> None:
     lake.spark.range(1).createOrReplaceTempView("attempts")
     try:
@@ -181,6 +183,7 @@ def test_the_condition_may_ask_for_attempts_and_hold_comments(lake: Lake) -> Non
     assert not [one for one in lake.spark.catalog.listTables() if "headrace" in one.name]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "where",
     ["", "  ", "nothing = 1", "code = 'E503", "1 / (version - 2 - 1) > 0"],
@@ -270,6 +273,7 @@ def test_a_job_that_is_deleted_while_it_is_redriven_is_counted(
     assert (done.chosen, done.redriven, done.gone) == (4, 3, 1)
 
 
+@pytest.mark.long
 def test_a_lake_of_another_store_is_refused(lake: Lake, tmp_path: Path) -> None:
     other = Lake(f"sqlite:///{tmp_path / 'other.db'}", tmp_path / "lake", lake.spark)
     other.end("busy-0", "busy", "E503")

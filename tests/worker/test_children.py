@@ -51,8 +51,12 @@ async def test_a_child_runs_handlers_with_their_context(app: Headrace) -> None:
         assert (ended.progress, ended.progress_note) == (0.5, "half way")
         assert ended.checkpoint == {"n": 1}
         assert ended.log[0]["fields"] == {"n": 1}
-        again = await app.wait(await handlers.in_child.submit(2), 60)
-        assert again["pid"] == result["pid"]  # an idle child is used again
+        # An idle child is used again. It may be idle a moment after its job has ended.
+        pids = [result["pid"]]
+        for number in range(2, 6):
+            again = await app.wait(await handlers.in_child.submit(number), 60)
+            pids.append(again["pid"])
+        assert len(set(pids)) < len(pids)
         assert await app.wait(await handlers.async_in_child.submit(4), 60) == 5
 
 

@@ -111,7 +111,11 @@ class Schemas:
                 " AND relkind IN ('r', 'S') AND relname <> 'schema_version'",
                 schema,
             )
-            tables = ", ".join(f'"{schema}"."{name}"' for name, kind in rows if kind == "r")
+            named = [name for name, kind in rows if kind == "r"]
+            for staged in [name for name in named if name.startswith("load_staged_")]:
+                named.remove(staged)
+                await connection.execute(f'DROP TABLE "{schema}"."{staged}"')
+            tables = ", ".join(f'"{schema}"."{name}"' for name in named)
             if tables:
                 await connection.execute(f"TRUNCATE {tables} RESTART IDENTITY")
                 await connection.execute(f'ALTER SEQUENCE "{schema}".job_seqs RESTART')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,7 @@ VERBS: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
     "delete_record": lambda store: store.delete_record(Record(kind="a", name="b")),
     "events": lambda store: store.events(EventQuery()),
     "tail": lambda store: store.tail(),
+    "trim": lambda store: store.trim([""], datetime(2026, 1, 1, tzinfo=UTC), 1),
     "diagnose": lambda store: store.diagnose(),
     "wait": lambda store: store.wait("", 0),
 }
