@@ -60,6 +60,15 @@ async def test_a_child_runs_handlers_with_their_context(app: Headrace) -> None:
         assert await app.wait(await handlers.async_in_child.submit(4), 60) == 5
 
 
+async def test_a_child_of_a_large_process_is_no_large_child(app: Headrace) -> None:
+    large = b"x" * (600 * 2**20)  # more than a child may have held to be used again
+    del large
+    async with app, working(app):
+        first = await app.wait(await handlers.in_child.submit(1), 60)
+        pids = {(await app.wait(await handlers.in_child.submit(n), 60))["pid"] for n in range(4)}
+    assert first["pid"] in pids or len(pids) < 4
+
+
 async def test_a_child_is_replaced_after_so_many_jobs(app: Headrace) -> None:
     async with app, working(app, child_jobs=1):
         pids = [(await app.wait(await handlers.in_child.submit(n), 60))["pid"] for n in range(2)]

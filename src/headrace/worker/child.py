@@ -6,6 +6,7 @@ The pipe to the worker carries pickled tuples of plain values; it is private to 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import inspect
 import os
@@ -15,6 +16,7 @@ import threading
 from collections.abc import Coroutine
 from multiprocessing import parent_process
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -191,8 +193,15 @@ def _limit_memory(megabytes: int) -> None:
 
 
 def _memory() -> int:
+    """The most that this process has held, in bytes; 0 where that cannot be told."""
     if sys.platform == "win32":
         return 0
+    if sys.platform == "linux":
+        # Not getrusage: what it tells outlives fork and exec, so a child of a large process would seem large.
+        with contextlib.suppress(OSError, ValueError, StopIteration):
+            lines = Path("/proc/self/status").read_text().splitlines()
+            told = next(line for line in lines if line.startswith("VmHWM:"))
+            return int(told.split()[1]) * 1024
     import resource  # noqa: PLC0415 - not on every platform
 
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -92,9 +92,12 @@ class Schemas:
         self._free: list[str] = []
         self._made: list[str] = []
 
-    def take(self) -> str:
-        """The url of a store that is empty (or not there yet)."""
-        if not self._free:
+    def take(self, *, unused: bool = False) -> str:
+        """The url of a store that is empty (or not there yet). `unused`: and was never filled before.
+
+        The server remembers what it learned of a table that was emptied.
+        """
+        if unused or not self._free:
             # The process number: several test processes may share a server.
             schema = f"test_{os.getpid()}_{next(self._numbers)}"
             self._made.append(schema)

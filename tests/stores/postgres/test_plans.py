@@ -291,9 +291,10 @@ async def _buffers(plans: Plans, query: EventQuery) -> float:
 
 
 async def test_plans_from_the_time_when_the_tables_were_empty_do_as_well(
-    postgres_url: str,
+    postgres_schemas: Schemas,
 ) -> None:
     """A connection keeps its plans: those of the first minute must be good for the millionth job."""
+    postgres_url = postgres_schemas.take(unused=True)
     plans = await Plans.on(postgres_url)
     for _ in range(8):  # PostgreSQL settles on a plan after five
         await _everything(plans, limit=1)
