@@ -101,6 +101,7 @@ def completed_at_least(jobs: int) -> Callable[[JobManager], Awaitable[bool]]:
     return enough
 
 
+@pytest.mark.long
 def test_a_stopped_fleet_holds_nothing_and_goes_on_when_it_is_started_again(
     spark: SparkSession, durable_url: str, module: Callable[[str], str]
 ) -> None:

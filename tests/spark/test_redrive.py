@@ -102,6 +102,7 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     return made
 
 
+@pytest.mark.long
 def test_jobs_are_redriven_once_on_every_store(
     durable_url: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -284,6 +285,7 @@ def test_a_lake_of_another_store_is_refused(lake: Lake, tmp_path: Path) -> None:
     assert len(lake.jobs()) == 4
 
 
+@pytest.mark.long
 def test_the_command_shows_errors_by_group_and_redrives(
     lake: Lake, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
