@@ -88,6 +88,8 @@ def opened(
     Store and lake are looked at before Spark is started: what is wrong with them is told at once.
     Raises LakeBusy, OtherStore, InvalidInput for a Spark Connect session.
     """
+    if spark is not None and not callable(spark):
+        _check_classic(spark)
     home = Home(Path(os.path.normpath(lake.absolute())))
     with Store(url) as store, home.locked():
         with contextlib.suppress(NoLake):
@@ -98,19 +100,18 @@ def opened(
             home=home,
             store=store,
             identity=identity,
-            spark=_classic(spark() if callable(spark) else spark),
+            spark=session(spark() if callable(spark) else spark),
             tell=tell or (lambda _doing, _done: None),
             tables=gold.of_lake(home.lake) if tables is None else tables,
         )
 
 
-def _classic(spark: SparkSession | None) -> SparkSession:
-    if spark is not None and is_remote(spark):
+def _check_classic(spark: SparkSession) -> None:
+    if is_remote(spark):
         raise InvalidInput(
             "the pipeline keeps the lake from the process that it runs in, and the driver of a Spark Connect "
             "session is another; nothing was changed. Leave the session out, or give one with a master"
         )
-    return session(spark)
 
 
 class Work:
