@@ -40,6 +40,8 @@ COLUMNS = (
     Column(name="version", right=True, rank=3),
 )
 
+_STDERR = 2
+
 _lake = click.option(
     "--lake",
     required=True,
@@ -278,7 +280,7 @@ def _end_on_signals(bar: Bar, told: threading.Event | None) -> None:
             return
         bar.stop()
         os.write(
-            sys.stderr.fileno(),
+            _STDERR,
             b"headrace: interrupted; every table is as its last commit left it, and the next run goes on\n",
         )
         os._exit(Exit.INTERRUPTED)

@@ -107,6 +107,11 @@ async def _hooks(context: Context, old: Job, fresh: Job, now: datetime) -> list[
     return hooks
 
 
+def redrive_key(job_id: str) -> str:
+    """The idempotency key of the job that redriving this one makes."""
+    return f"redrive:{job_id}"
+
+
 def _again(job: Job, now: datetime) -> Draft:
     """The job as it was first stored, whatever today's policy would say to it.
 
@@ -122,7 +127,7 @@ def _again(job: Job, now: datetime) -> Draft:
         payload_json=_payload_of(job),
         priority=job.priority,
         created_at=now,
-        key=f"redrive:{job.id}",
+        key=redrive_key(job.id),
         limit_key=job.limit_key,
         previous_id=job.id,
         correlation_id=job.correlation_id,

@@ -28,7 +28,7 @@ from headrace.connect import connect
 from headrace.envelope import is_sealed
 from headrace.errors import HeadraceError, InvalidTransition, JobNotFound
 from headrace.manager import JobManager
-from headrace.manager.retention import REDRIVABLE
+from headrace.manager.retention import REDRIVABLE, redrive_key
 from headrace.model import EventKind, Job
 from headrace.spark.choosing import Choice, Chosen, Group, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
@@ -215,7 +215,7 @@ async def _redrive_batch(others: Others, batch: Sequence[Row], *, dry_run: bool)
 async def _living(manager: JobManager, jobs: Sequence[Job]) -> set[str]:
     """Those of the jobs whose new job lives: redriving them gives that one."""
     scopes = {
-        KeyScope(job.tenant, job.queue, job.type, f"redrive:{job.id}"): job.id for job in jobs
+        KeyScope(job.tenant, job.queue, job.type, redrive_key(job.id)): job.id for job in jobs
     }
     held = await manager.store.keyed(list(scopes), manager.clock.now()) if scopes else {}
     return {scopes[scope] for scope in held}

@@ -25,8 +25,8 @@ EVENTS_PER_TASK = 500_000
 _WRITTEN = "table string, action string"
 
 
-def rebuild(spark: SparkSession, bronze: Bronze, silver: Silver) -> int:
-    """Fold all events of bronze again; the batch that silver is at then.
+def rebuild(spark: SparkSession, bronze: Bronze, silver: Silver) -> None:
+    """Fold all events of bronze again: silver is at bronze's batch then.
 
     Every task folds the jobs of its share and writes their files. Readers see the old rows until the
     commit, and the new ones from it on. A crash before leaves the old; between the two tables, one of each,
@@ -46,7 +46,6 @@ def rebuild(spark: SparkSession, bronze: Bronze, silver: Silver) -> int:
             AddAction(**msgspec.json.decode(row.action)) for row in written if row.table == name
         ]
         folder.commit(actions, folder.snapshot().files, marks={BATCH: batch})
-    return batch
 
 
 def _folding(

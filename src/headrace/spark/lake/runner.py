@@ -265,7 +265,11 @@ class Work:
 
     def _report(self) -> None:
         self._heard_at = time.monotonic()
-        self._store.reached(self._identity.lake_id, self.home.state().cursor, str(self.home.lake))
+        with (
+            self._intake.calm
+        ):  # else a batch could come between, and the store hear of an older cursor
+            cursor = self.home.state().cursor
+            self._store.reached(self._identity.lake_id, cursor, str(self.home.lake))
 
     def finish(self) -> None:
         # A run that died may not have told how far it came, and one without news has told nothing.

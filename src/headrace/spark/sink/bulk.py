@@ -318,9 +318,8 @@ async def load_staged(
         await patiently(attempt)
     except OtherContents as error:
         raise RowsChanged.at(error.job_id) from error
-    with contextlib.suppress(
-        StoreError
-    ):  # all is stored: what cannot be dropped now is swept later
+    # All is stored: what cannot be dropped now is swept later.
+    with contextlib.suppress(StoreError):
         await forget_staged(manager, options, parts[0].write_id)
 
 

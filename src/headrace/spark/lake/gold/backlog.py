@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from headrace.model import CLAIMABLE, LEASED, TERMINAL, State
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.table import Check, Column, Sources, Table
 
@@ -19,9 +20,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _LEVELS = ("waiting", "ready", "running")
-_CLAIMABLE = "('pending', 'retrying', 'lost')"
-_WAITING = "('blocked', 'pending', 'retrying', 'lost')"
-_LEASED = "('running', 'cancelling')"
+
+
+def _among(states: frozenset[State]) -> str:
+    """SQL: a list of states."""
+    named = ", ".join(f"'{state.value}'" for state in sorted(states))
+    return f"({named})"
+
+
+_CLAIMABLE = _among(CLAIMABLE)
+_WAITING = _among(frozenset(State) - TERMINAL - LEASED)
+_LEASED = _among(LEASED)
 
 
 def _entered(states: str) -> str:
