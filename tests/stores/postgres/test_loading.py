@@ -22,8 +22,8 @@ from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.rows import BadRow
 from headrace.stores.base import EventQuery, Query
 from headrace.stores.postgres import address
-from headrace.stores.postgres.loading import STAGED_PREFIX
-from tests.spark.writing import halves, payloads, run_task, write, writer
+from headrace.stores.postgres.loading import STAGED_PREFIX, Loader
+from tests.spark.writing import events_of, halves, jobs_of, payloads, run_task, write, writer
 from tests.stores.postgres.server import Schemas
 
 TIMES = frozenset({"created_at", "updated_at", "expires_at", "run_at", "seq"})
@@ -195,6 +195,37 @@ def test_rows_become_the_same_jobs_both_ways(
         assert [(one.created, one.repeated) for one in loaded] == [
             (one.created, one.repeated) for one in submitted
         ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_rows_without_keys_and_tags_become_the_same_jobs_straight(
+    urls: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Any,
+    seed: int,
+) -> None:
+    """Rows of many groups, some with a due time, some bad; and nothing is looked up."""
+    dice = random.Random(seed)
+    parts = [random_rows(dice, 150).drop_columns(["key", "tags"]) for _ in range(2)]
+    monkeypatch.syspath_prepend(Path(__file__).parent)
+    options = {"bad_rows": "reject", "queue": "d", "priority": "bulk", "app": "loading_app:app"}
+    with monkeypatch.context() as only:
+        only.delattr(Loader, "_load_carefully")
+        write(urls[0], *parts, **options, rejects=str(tmp_path / "a"))
+    monkeypatch.setattr(paths, "loads_in_bulk", lambda _: False)
+    write(urls[1], *parts, **options, rejects=str(tmp_path / "b"))
+    ours, theirs = (asyncio.run(stored(url)) for url in urls)
+    assert len(theirs["jobs"]) > 200
+    assert ours == theirs
+
+
+def test_a_load_that_meets_stored_rows_stores_the_others_in_order(url: str) -> None:
+    rows = payloads(9)
+    run_task(writer(url, rows.schema, batch_size="3"), [rows.slice(0, 5)])
+    done = run_task(writer(url, rows.schema), [rows])
+    assert (done.created, done.repeated) == (4, 5)
+    assert [job.payload["n"] for job in jobs_of(url)] == list(range(9))
+    assert len(events_of(url)) == 9
 
 
 async def test_workers_hear_of_loaded_jobs_at_once(url: str) -> None:

@@ -73,8 +73,8 @@ def test_rows_that_were_staged_again_because_the_answer_was_lost_count_once(
     answers = [StoreUnavailable("the connection broke")]
     stage = Loader.stage
 
-    def lossy(loader: Loader, *arguments: Any) -> None:
-        stage(loader, *arguments)
+    async def lossy(loader: Loader, *arguments: Any) -> None:
+        await stage(loader, *arguments)
         if answers:
             raise answers.pop()
 
@@ -174,9 +174,9 @@ def test_large_payloads_are_loaded_in_short_chunks(
     loads: list[int] = []
     load = Loader.load
 
-    def noted(loader: Loader, batches: list[pa.RecordBatch], *arguments: Any) -> Any:
+    async def noted(loader: Loader, batches: list[pa.RecordBatch], *arguments: Any) -> Any:
         loads.append(sum(batch.num_rows for batch in batches))
-        return load(loader, batches, *arguments)
+        return await load(loader, batches, *arguments)
 
     monkeypatch.setattr(Loader, "load", noted)
     texts = pa.array([f'"{"x" * 3000}"'] * 20)

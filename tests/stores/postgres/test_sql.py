@@ -31,8 +31,6 @@ OUTSIDE = {
     ],
     # Around a statement on the caller's connection, and to make SQLAlchemy begin its transaction.
     "transaction.py": ["RELEASE SAVEPOINT", "ROLLBACK TO", "SAVEPOINT headrace", "SELECT 1"],
-    # Bulk loading copies into tables of its own, and sets how its transaction waits for the disk.
-    "loading.py": ["SELECT set_config"],
 }
 """The only statements in Python, by how they begin."""
 NAMED_TABLES = {"load_stage", "load_staged", "load_sweep"}

@@ -34,10 +34,10 @@ from headrace.spark.sink.rows import Batch
 from headrace.spark.sink.staging import staged_specs
 from headrace.spark.sink.submitting import Submitter, submit_rows
 from headrace.stores.postgres import PostgresStore
+from headrace.stores.postgres.grouping import Group
 from headrace.stores.postgres.loading import (
     ROWS,
     STAGED,
-    Group,
     Loaded,
     Loader,
     OtherContents,
@@ -96,6 +96,7 @@ class BulkSubmitter:
         self.loader = loader
         self._chunk: Chunk | None = None
         self._thread = ThreadPoolExecutor(1, "headrace-load")
+        self._runner = asyncio.Runner()
         self._loading: tuple[Chunk, Future[Loaded]] | None = None
 
     def __enter__(self) -> Self:
@@ -103,7 +104,12 @@ class BulkSubmitter:
 
     def __exit__(self, *exc: object) -> None:
         """Waits for what is being loaded: its connection must not be closed meanwhile."""
+        self._thread.submit(self._close).result()
         self._thread.shutdown()
+
+    def _close(self) -> None:
+        with self._runner:
+            self.loader.close()
 
     async def submit(self, record: pa.RecordBatch) -> None:
         batch = self.reader.read(record)
@@ -231,7 +237,7 @@ class BulkSubmitter:
         chunk, self._chunk = self._chunk, None
         await self._settle()
         if chunk is not None and chunk.rows and not self._others.is_failing():
-            self._loading = (chunk, self._thread.submit(self._load, chunk))
+            self._loading = (chunk, self._thread.submit(self._runner.run, self._load(chunk)))
 
     async def _settle(self) -> None:
         """Wait for the chunk that is being loaded, and count it."""
@@ -242,11 +248,10 @@ class BulkSubmitter:
             except OtherContents as error:
                 raise RowsChanged.at(error.job_id) from error
 
-    def _load(self, chunk: Chunk) -> Loaded:
-        async def load() -> Loaded:
-            return self.loader.load(chunk.batches, chunk.groups, self.manager.clock.now())
-
-        return asyncio.run(patiently(load))
+    async def _load(self, chunk: Chunk) -> Loaded:
+        return await patiently(
+            lambda: self.loader.load(chunk.batches, chunk.groups, self.manager.clock.now())
+        )
 
     def _loaded(self, chunk: Chunk, loaded: Loaded) -> None:  # noqa: ARG002 - BulkStager needs the one, we the other
         self._others.count(loaded.created, loaded.repeated)
@@ -260,14 +265,11 @@ class BulkStager(BulkSubmitter):
         self.done.attempt = secrets.randbits(62)
         self._next = 0
 
-    def _load(self, chunk: Chunk) -> Loaded:
+    async def _load(self, chunk: Chunk) -> Loaded:
         first = len(self.done.staged_groups)
         staged = [self._staged(rows, first) for rows in chunk.batches]
-
-        async def stage() -> None:
-            self.loader.stage(staged_name(self.done.write_id), staged, chunk.now)
-
-        asyncio.run(patiently(stage))
+        name = staged_name(self.done.write_id)
+        await patiently(lambda: self.loader.stage(name, staged, chunk.now))
         return Loaded(0, 0)  # nothing yet: the driver stores them
 
     def _loaded(self, chunk: Chunk, loaded: Loaded) -> None:  # noqa: ARG002 - as above

@@ -28,7 +28,7 @@ async def part_writer(
 
     assert isinstance(manager.store, PostgresStore)
     kind = BulkStager if options.atomic else BulkSubmitter
-    with Loader(options.url) as loader, kind(plain, manager.store, loader) as part:
+    with kind(plain, manager.store, Loader(options.url)) as part:
         yield part
 
 
