@@ -137,8 +137,12 @@ def run(
     """
     if follow and (full or full_check):
         raise click.UsageError("--full and --full-check are for a single run, without --follow")
-    pipeline = _pipeline()
     settings = current_settings()
+    if settings.tenant is not None:
+        raise click.UsageError(
+            "a lake holds the jobs of every tenant: leave out --tenant; nothing was read or written"
+        )
+    pipeline = _pipeline()
     out = Output(as_json=settings.json)
     given = {} if batch_events is None else {"batch_events": batch_events}
     told = threading.Event()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from headrace.clock import from_us
 from headrace.errors import InvalidInput
 from headrace.manager.retention import REDRIVABLE
+from headrace.spark.reasons import reason
 from headrace.spark.session import session
 
 if TYPE_CHECKING:
@@ -120,9 +121,8 @@ def choosing(given: SparkSession | None, lake: Path, choice: Choice) -> Iterator
                 found = _found(spark, views, choice).persist()
                 chosen = Chosen(found, choice)  # counts, and so evaluates the condition
             except PySparkException as error:
-                said = (error.getMessage() or str(error)).strip().splitlines()[0]
                 raise InvalidInput(
-                    f"the condition cannot be used: {said}; nothing was submitted"
+                    f"the condition cannot be used: {reason(error)}; nothing was submitted"
                 ) from error
             yield chosen
         finally:

@@ -33,6 +33,7 @@ from headrace.model import EventKind, Job
 from headrace.spark.choosing import Choice, Chosen, Group, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
 from headrace.spark.lake.store import known_identity
+from headrace.spark.reasons import reason
 from headrace.stores.base import KeyScope
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class RedriveStopped(HeadraceError):
 
     def __init__(self, done: Redriven, cause: Exception) -> None:
         super().__init__(
-            f"{done.redriven} jobs were redriven, and then: {_told(cause)}. Those stay; run it again to go "
+            f"{done.redriven} jobs were redriven, and then: {reason(cause)}. Those stay; run it again to go "
             "on with the rest"
         )
         self.done = done
@@ -166,12 +167,6 @@ def _deal_with(others: Others, chosen: Chosen, *, dry_run: bool, tell: Tell | No
     except (HeadraceError, PySparkException) as error:
         raise RedriveStopped(told(), error) from error
     return told()
-
-
-def _told(error: Exception) -> str:
-    if isinstance(error, HeadraceError):
-        return error.message
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -29,6 +29,7 @@ from headrace.spark.fleet.status import FleetStatus, count_on, described
 from headrace.spark.fleet.stopping import flagged
 from headrace.spark.fleet.taking import take_name
 from headrace.spark.fleet.task import OUTCOME_SCHEMA, Order, served
+from headrace.spark.reasons import reason
 from headrace.spark.session import is_remote
 from headrace.stores.base import Query
 
@@ -98,7 +99,7 @@ class Driver:
         except BaseException as error:
             # Whatever ends the driver, its workers must not go on without one.
             with contextlib.suppress(StoreError):
-                await self._end(f"its driver failed: {first_line(error)}")
+                await self._end(f"its driver failed: {reason(error)}")
             raise
         finally:
             await self._manager.close()
@@ -133,7 +134,7 @@ class Driver:
         ours = found is not None and found.run == self._record.run
         failure = found.failure if ours and found is not None else None
         if failure is None and error is not None and self._record.stop_at is None:
-            failure = f"Spark gave the fleet up: {first_line(error)}"
+            failure = f"Spark gave the fleet up: {reason(error)}"
         await self._end(failure)
         status = await described(self._manager, self.name, self._record)
         self._tell(status)
@@ -254,7 +255,3 @@ class Driver:
     def _tell(self, status: FleetStatus) -> None:
         if self._on_status is not None:
             self._on_status(status)
-
-
-def first_line(error: BaseException) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)

@@ -12,9 +12,10 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from headrace.app.bridge import LoopThread
-from headrace.spark.fleet.driver import Driver, OnStatus, first_line
+from headrace.spark.fleet.driver import Driver, OnStatus
 from headrace.spark.fleet.plan import Fleet, patient_master, plan, spark_config
 from headrace.spark.fleet.status import FleetStatus
+from headrace.spark.reasons import reason
 from headrace.spark.session import DEFAULT_MASTER, session
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def start(
         for path in fleet.py_files:
             given.addArtifacts(path, pyfile=True)
     except BaseException as error:
-        loop.run(driver.give_up(f"Spark did not start: {first_line(error)}"))
+        loop.run(driver.give_up(f"Spark did not start: {reason(error)}"))
         raise
     return RunningFleet(loop, driver, given, stop_session=own)
 
