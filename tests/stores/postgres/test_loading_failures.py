@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import asyncpg
 import pyarrow as pa
@@ -18,10 +19,14 @@ from headrace.manager import JobManager
 from headrace.model import Job
 from headrace.spark.sink import bulk, opening
 from headrace.spark.sink.failures import RowsChanged
+from headrace.spark.sink.message import TaskDone
+from headrace.spark.sink.naming import Naming
+from headrace.spark.sink.writer import Writer
 from headrace.stores.postgres import address
 from headrace.stores.postgres.loading import STAGED_PREFIX, Loader, StagedLoad
 from tests.spark.writing import events_of, jobs_of, payloads, run_task, with_manager, writer
 from tests.stores.postgres.server import Schemas
+from tests.stores.proxy import Proxy, proxy_to
 
 
 @pytest.fixture
@@ -84,6 +89,62 @@ def test_rows_that_were_staged_again_because_the_answer_was_lost_count_once(
     own.commit([run_task(own, [rows.slice(0, 5), rows.slice(5)])])
     assert not answers
     assert numbers(url) == list(range(9))
+
+
+def test_a_connection_that_breaks_while_rows_are_sent_costs_another_try(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server waits in the middle of the rows, so that the rest cannot be sent, and then is gone."""
+    monkeypatch.setattr(bulk, "CHUNK_BYTES_MAX", 1 << 30)
+    to = address.parse(url, schema="headrace", pool_size=1)
+    # PostgreSQL stores a thousand rows at a time; what comes after them must be more than sockets hold.
+    texts = [f'{{"n":{number},"x":"{"x" * 20_000}"}}' for number in range(3000)]
+    rows = pa.record_batch({"payload": pa.array(texts)})
+    with_manager(url, _now)  # makes the tables
+
+    async def load_meanwhile() -> TaskDone:
+        blocker, watcher = await asyncpg.connect(to.dsn), await asyncpg.connect(to.dsn)
+        async with proxy_to(url) as proxy:
+            own = writer(_through(proxy, url), rows.schema)
+            blocking = blocker.transaction()
+            await blocking.start()
+            await blocker.execute(_SAME_ID.format(schema=to.schema), _id_of(own, 3))
+            loading = asyncio.create_task(asyncio.to_thread(run_task, own, [rows]))
+            while not await watcher.fetchval(_WAITS_IN_COPY, f'COPY "{to.schema}"%'):
+                assert not loading.done()
+                await asyncio.sleep(0.02)
+            await asyncio.sleep(0.5)  # until nothing more can be sent
+            proxy.cut()
+            await blocking.rollback()
+            done = await loading
+        await blocker.close()
+        await watcher.close()
+        return done
+
+    done = asyncio.run(load_meanwhile())
+    assert (done.created, done.repeated) == (3000, 0)
+    assert len(events_of(url)) == 3000
+
+
+def _id_of(own: Writer, row: int) -> str:
+    return Naming(own.write_id, 0).by_row(row)
+
+
+def _through(proxy: Proxy, url: str) -> str:
+    parts = urlsplit(url)
+    user = parts.netloc.rpartition("@")[0]
+    query = urlencode([pair for pair in parse_qsl(parts.query) if pair[0] != "host"])
+    return f"{parts.scheme}://{user}@127.0.0.1:{proxy.port}{parts.path}?{query}"
+
+
+_SAME_ID = """
+    INSERT INTO "{schema}".bodies (seq, created_at, lane, depth, id, tags, payload)
+    VALUES (-1, now(), 1, 0, $1, '{{}}', '1')
+"""
+_WAITS_IN_COPY = """
+    SELECT count(*) FROM pg_stat_activity
+    WHERE wait_event_type = 'Lock' AND query LIKE $1
+"""
 
 
 @pytest.mark.parametrize("left", ["TRUNCATE", "DROP TABLE"])

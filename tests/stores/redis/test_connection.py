@@ -11,8 +11,8 @@ import pytest
 from headrace.errors import StoreClosed, StoreUnavailable
 from headrace.stores.base import Clash, Commit, Query
 from headrace.stores.redis import RedisStore
+from tests.stores.proxy import proxy_to
 from tests.stores.redis.jobs import NOW, completion, draft, insert, insertion, request
-from tests.stores.redis.proxy import proxy_to
 from tests.stores.redis.server import base_url
 
 

@@ -104,8 +104,10 @@ class BulkSubmitter:
 
     def __exit__(self, *exc: object) -> None:
         """Waits for what is being loaded: its connection must not be closed meanwhile."""
-        self._thread.submit(self._close).result()
-        self._thread.shutdown()
+        try:
+            self._thread.submit(self._close).result()
+        finally:
+            self._thread.shutdown()
 
     def _close(self) -> None:
         with self._runner:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -16,6 +17,9 @@ from headrace.stores.postgres.pool import Connection
 NULL = b"\xff\xff\xff\xff"
 NO_TEXTS = struct.pack(">iiii", 12, 0, 0, 25)
 """An empty text[]: no dimensions, no NULLs, elements of type text."""
+
+TEMPORARY = "pg_temp"
+"""The schema of temporary tables."""
 
 _HEAD = b"PGCOPY\n\xff\r\n\0" + bytes(8)
 _END = b"\xff\xff"
@@ -49,15 +53,40 @@ class Rows(NamedTuple):
 async def copy_rows(
     connection: Connection, table: str, batches: Sequence[Rows], *, schema: str | None = None
 ) -> None:
-    """Send batches, of the same columns each, into a table. Without a schema: a temporary one."""
+    """Send batches, of the same columns each, into a table. Without a schema: a temporary one.
+
+    Raises the driver's errors, and ConnectionResetError if the server closes the connection meanwhile.
+    """
     if batches:
-        await connection.copy_to_table(
+        copying = connection.copy_to_table(
             table,
-            schema_name=schema,
+            schema_name=schema or TEMPORARY,
             columns=list(batches[0].columns),
             format="binary",
             source=_sent(batches),
         )
+        await _unless_lost(connection, copying)
+
+
+async def _unless_lost(connection: Connection, copying: Coroutine[Any, Any, object]) -> None:
+    """Wait for the end. The driver would wait for ever to send on, when its connection is gone."""
+    gone = asyncio.Event()
+
+    def told(_: Connection) -> None:
+        gone.set()
+
+    connection.add_termination_listener(told)
+    ends = [asyncio.ensure_future(copying), asyncio.ensure_future(gone.wait())]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if not ends[0].done():
+            raise ConnectionResetError("it was closed while rows were being sent")
+        await ends[0]
+    finally:
+        connection.remove_termination_listener(told)
+        for end in ends:
+            end.cancel()
+        await asyncio.gather(*ends, return_exceptions=True)
 
 
 async def _sent(batches: Iterable[Rows]) -> AsyncIterator[bytes]:
@@ -139,6 +168,7 @@ def own(column: pa.Array) -> Own:
         sizes = pc.fill_null(pc.binary_length(column), -1)
         filled = column.cast(_BINARY).fill_null(b"") if column.null_count else column.cast(_BINARY)
         return Own([_numbers(sizes.to_numpy(), 4), filled])
+    assert not pa.types.is_timestamp(column.type) or column.type.unit == "us"
     width = column.type.bit_width // 8
     filled = column.cast(pa.int64() if width == 8 else pa.int32()).fill_null(0)  # noqa: PLR2004 - bytes
     numbers = filled.to_numpy()

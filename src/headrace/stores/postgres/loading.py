@@ -29,6 +29,7 @@ TIME = pa.timestamp("us", tz="UTC")
 STAGED_PREFIX = "load_staged_"
 STAGED_AGE_MAX = timedelta(days=7)
 """A write that has not ended by then never will."""
+DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 OTHER_CONTENTS = "HR002"
 """Raised by load_forget_stored: the id of a row is that of a job with other contents."""
 
@@ -168,7 +169,7 @@ class Loader:
                 self._connection = await _connect(self._dsn)
             async with self._connection.transaction():
                 yield self._connection
-        except Exception as error:
+        except DRIVER_ERRORS as error:
             self.close()  # rolls back, and a connection that broke is of no more use
             raise _translated(error, self._where) from error
         except BaseException:
@@ -200,9 +201,7 @@ class StagedLoad:
                     )
             finally:
                 connection.terminate()
-        except HeadraceError:
-            raise
-        except Exception as error:
+        except DRIVER_ERRORS as error:
             raise _translated(error, self._where) from error
 
     async def load(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 
 class Proxy:
@@ -37,22 +37,26 @@ class Proxy:
         """Cut every connection that is open."""
         writers, self._writers = self._writers, []
         for writer in writers:
-            writer.close()
+            writer.transport.abort()  # whatever is still on its way
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.append(writer)
         if self.refuse:
             writer.close()
             return
-        up_reader, up_writer = await asyncio.open_connection(
-            self._target.hostname, self._target.port
-        )
+        up_reader, up_writer = await self._opened()
         self._writers.append(up_writer)
         with contextlib.suppress(ConnectionError):
             await asyncio.gather(
                 self._pump(reader, up_writer, answers=False),
                 self._pump(up_reader, writer, answers=True),
             )
+
+    async def _opened(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        folder = dict(parse_qsl(self._target.query)).get("host", "")
+        if folder.startswith("/"):  # PostgreSQL's way to name a socket
+            return await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.5432")
+        return await asyncio.open_connection(self._target.hostname, self._target.port)
 
     async def _pump(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, answers: bool
