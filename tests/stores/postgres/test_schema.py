@@ -239,3 +239,16 @@ async def test_a_schema_of_somebody_else_is_left_alone(
 async def test_bad_options_are_refused(postgres_schemas: Schemas, options: dict[str, str]) -> None:
     with pytest.raises(InvalidInput):
         await PostgresStore.open(with_options(postgres_schemas.url, **options))
+
+
+@pytest.mark.parametrize("name", ["it's", "a$$b", "a$b", "a\\b"])
+async def test_a_name_that_would_break_the_functions_is_refused_before_anything_is_made(
+    postgres_schemas: Schemas, connection: asyncpg.Connection, name: str
+) -> None:
+    wanted = r"printable characters.*without ' \$ or \\.*nothing was changed"
+    with pytest.raises(InvalidInput, match=wanted):
+        await PostgresStore.open(with_options(postgres_schemas.url, schema=name))
+    with pytest.raises(InvalidInput, match=wanted):
+        await PostgresStore.open(postgres_schemas.url, schema=name)
+    found = "SELECT FROM pg_namespace WHERE nspname = $1"
+    assert await connection.fetch(found, name) == []
