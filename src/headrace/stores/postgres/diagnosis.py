@@ -13,7 +13,18 @@ TRANSACTION_SECONDS_MAX = 300.0
 DEAD_SHARE_MAX = 0.5
 DEAD_TUPLES_MIN = 100_000
 CONNECTIONS_SHARE_MAX = 0.9
-HOT_TABLES = ("edges", "events", "jobs", "keys", "ready_tags", "record_versions")
+HOT_TABLES = (
+    "bodies",
+    "deleted_jobs",
+    "edges",
+    "events",
+    "job_tags",
+    "jobs",
+    "keys",
+    "ready_tags",
+    "record_versions",
+)
+"""Those whose rows die as jobs run and are deleted."""
 
 
 async def diagnose(session: Session, schema: str) -> list[Finding]:
