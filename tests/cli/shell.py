@@ -31,7 +31,7 @@ class Answer(NamedTuple):
 
 
 class Shell:
-    """Runs commands on one SQLite file, and prepares it through the manager."""
+    """Runs commands on one store, and prepares it through the manager."""
 
     def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
         self.url = url

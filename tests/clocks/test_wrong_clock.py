@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
@@ -11,16 +12,17 @@ from unittest import mock
 
 import pytest
 
-from headrace import Headrace, JobManager, JobSpec, Policy, State
+from headrace import Headrace, JobManager, JobSpec, Policy, State, connect
 from headrace.connect import measured_clock, open_store
+from headrace.stores.base import Health
 from tests.worker.running import kinds, reached, working
 
 TEN_MINUTES = timedelta(minutes=10)
 
 
 @contextmanager
-def host_clock_off_by(offset: timedelta) -> Iterator[None]:
-    """Everything in headrace.clock that asks the host for the time gets the wrong one."""
+def host_clock_off_by(offset: timedelta, module: str = "headrace.clock") -> Iterator[None]:
+    """Everything in the module that asks the host for the time gets the wrong one."""
 
     class Wrong(datetime):
         @classmethod
@@ -28,7 +30,7 @@ def host_clock_off_by(offset: timedelta) -> Iterator[None]:
             moment = datetime.now(tz) + offset
             return cls.fromtimestamp(moment.timestamp(), tz)
 
-    with mock.patch("headrace.clock.datetime", Wrong):
+    with mock.patch(f"{module}.datetime", Wrong):
         yield
 
 
@@ -104,3 +106,25 @@ async def test_a_whole_worker_on_such_a_host(store_url: str, offset: timedelta) 
             assert (await right.complete("theirs", theirs.token)).job.state is State.COMPLETED
             if store is not wrong.store:
                 await store.close()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "health"),
+    [
+        (600, Health.WARNING),
+        (-600, Health.WARNING),
+        (6, Health.WARNING),
+        (-6, Health.WARNING),
+        (3, Health.OK),
+        (-3, Health.OK),
+    ],
+)
+async def test_the_diagnosis_tells_of_it(store_url: str, seconds: int, health: Health) -> None:
+    async with await connect(store_url) as manager:
+        with host_clock_off_by(timedelta(seconds=seconds), "headrace.manager.diagnosis"):
+            (clock,) = [one for one in await manager.diagnose() if one.what == "clock"]
+    assert clock.health is health
+    told = re.fullmatch(r"the store's is ([+-]\d+\.\d{3}) s from this host's", clock.value)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(-seconds, abs=1)
+    assert ("set this host's clock" in (clock.advice or "")) is (health is Health.WARNING)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import asyncpg
 import pytest
 
@@ -70,6 +72,17 @@ async def test_a_log_that_another_server_numbered_is_named(store: PostgresStore)
         await connection.execute(found.advice.partition("run ")[2].partition(" and let")[0])
     assert len(await store.events(EventQuery())) == 1
     assert (await _findings(store))["event log"].health is Health.OK
+
+
+async def test_every_table_that_retention_deletes_from_is_looked_at(store: PostgresStore) -> None:
+    functions = store._sql.functions()
+    tables = {
+        name
+        for function in ("delete_jobs", "trim_log")
+        for name in re.findall(r"DELETE FROM \S+\.(\w+)", functions[function])
+    }
+    assert {"bodies", "jobs", "events"} <= tables
+    assert {f"table {name}" for name in tables} <= set(await _findings(store))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -24,6 +25,12 @@ from tests.stores.postgres.jobs import NOW, draft, insert, request
 from tests.stores.postgres.server import Schemas, with_options
 
 NAME = 'odd "name" é'
+
+FUNCTIONS_PINNED = (
+    7,
+    "3c2258fdee49c19c45a7841a9d2ac4e636690efeba0f69713d4a92dc0961c9e7",
+)
+"""The number of migrations, and the digest of the functions that the last of them installs."""
 
 
 @pytest.fixture
@@ -74,6 +81,34 @@ async def test_every_older_version_can_be_brought_up_to_date(
     assert len(await opened[0].claim(request())) == 1
     for store in opened:
         await store.close()
+
+
+def test_the_functions_change_only_with_a_new_migration() -> None:
+    digest = hashlib.sha256()
+    for name, text in Sql("headrace").functions().items():
+        digest.update(f"{name}\0{text}\0".encode())
+    assert (LATEST_SCHEMA_VERSION, digest.hexdigest()) == FUNCTIONS_PINNED, (
+        "functions are installed by migrations alone, and a database that has them all keeps the old "
+        "functions: add a migration, which may hold nothing but a comment that says why, and put the "
+        "number of migrations and the new digest into FUNCTIONS_PINNED"
+    )
+
+
+async def test_version_6_as_it_was_before_its_functions_changed_gets_the_present_ones(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    sql = Sql(NAME)
+    await schema.upgrade(connection, sql, "here", to_version=6)
+    await schema._drop_functions(connection, sql)
+    await connection.execute(
+        f"CREATE FUNCTION {sql.quoted_schema}.find_jobs() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
+    )
+    await (await PostgresStore.open(url, migrate=True)).close()
+    found = await connection.fetch(
+        "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1) ORDER BY proname",
+        sql.quoted_schema,
+    )
+    assert [name for (name,) in found] == sorted(sql.functions())
 
 
 _DESCRIPTIONS = (
@@ -204,3 +239,16 @@ async def test_a_schema_of_somebody_else_is_left_alone(
 async def test_bad_options_are_refused(postgres_schemas: Schemas, options: dict[str, str]) -> None:
     with pytest.raises(InvalidInput):
         await PostgresStore.open(with_options(postgres_schemas.url, **options))
+
+
+@pytest.mark.parametrize("name", ["it's", "a$$b", "a$b", "a\\b"])
+async def test_a_name_that_would_break_the_functions_is_refused_before_anything_is_made(
+    postgres_schemas: Schemas, connection: asyncpg.Connection, name: str
+) -> None:
+    wanted = r"printable characters.*without ' \$ or \\.*nothing was changed"
+    with pytest.raises(InvalidInput, match=wanted):
+        await PostgresStore.open(with_options(postgres_schemas.url, schema=name))
+    with pytest.raises(InvalidInput, match=wanted):
+        await PostgresStore.open(postgres_schemas.url, schema=name)
+    found = "SELECT FROM pg_namespace WHERE nspname = $1"
+    assert await connection.fetch(found, name) == []

@@ -10,6 +10,8 @@ from headrace.errors import InvalidInput
 
 SCHEMA_CHARS_MAX = 40
 """PostgreSQL cuts names at 63 bytes; ours is also part of the name of the notification channel."""
+SCHEMA_CHARS_REFUSED = "'$\\"
+"""They would end the literals and function bodies in which the name stands: see `sql`."""
 POOL_SIZE_DEFAULT = 10
 
 
@@ -31,9 +33,14 @@ def parse(url: str, *, schema: str, pool_size: int) -> Address:
     options = parse_qsl(parts.query, keep_blank_values=True)
     own = dict(options)
     schema = own.get("schema", schema)
-    if not schema or len(schema) > SCHEMA_CHARS_MAX or not schema.isprintable():
+    if (
+        not 1 <= len(schema) <= SCHEMA_CHARS_MAX
+        or not schema.isprintable()
+        or not set(schema).isdisjoint(SCHEMA_CHARS_REFUSED)
+    ):
         raise InvalidInput(
-            f"schema {schema!r} must have 1 to {SCHEMA_CHARS_MAX} printable characters"
+            f"schema {schema!r} must have 1 to {SCHEMA_CHARS_MAX} printable characters, without ' $ or \\; "
+            "nothing was changed"
         )
     if schema.startswith("pg_"):
         raise InvalidInput(f"schema {schema!r}: names with pg_ belong to PostgreSQL")

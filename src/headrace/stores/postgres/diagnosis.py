@@ -13,7 +13,18 @@ TRANSACTION_SECONDS_MAX = 300.0
 DEAD_SHARE_MAX = 0.5
 DEAD_TUPLES_MIN = 100_000
 CONNECTIONS_SHARE_MAX = 0.9
-HOT_TABLES = ("edges", "events", "jobs", "keys", "ready_tags", "record_versions")
+HOT_TABLES = (
+    "bodies",
+    "deleted_jobs",
+    "edges",
+    "events",
+    "job_tags",
+    "jobs",
+    "keys",
+    "ready_tags",
+    "record_versions",
+)
+"""Those whose rows die as jobs run and are deleted."""
 
 
 async def diagnose(session: Session, schema: str) -> list[Finding]:
@@ -27,11 +38,18 @@ async def diagnose(session: Session, schema: str) -> list[Finding]:
         schema_version,
         oldest_transaction,
         oldest_writer,
+        hidden_transactions,
+        hidden_writers,
+        role,
         is_from_elsewhere,
         lanes,
         connections,
         connections_max,
     ) = row
+    see_all = (
+        "this role is not shown the age of the hidden ones: let an administrator run "
+        f"GRANT pg_read_all_stats TO {quote(role)}"
+    )
     tables = await session.read("diagnose_tables", schema, list(HOT_TABLES))
     return [
         _finding(
@@ -69,12 +87,16 @@ async def diagnose(session: Session, schema: str) -> list[Finding]:
             oldest_transaction,
             "find it in pg_stat_activity (xact_start) and end it: nothing can be cleared away "
             "behind it",
+            hidden_transactions,
+            see_all,
         ),
         _age(
             "oldest writing transaction",
             oldest_writer,
             "find it in pg_stat_activity (backend_xid) and end it: no newer event can be read until "
             "it ends",
+            hidden_writers,
+            see_all,
         ),
         _finding(
             "event log",
@@ -104,11 +126,16 @@ def _table(name: str, live: int, dead: int) -> Finding:
     )
 
 
-def _age(what: str, seconds: float | None, advice: str) -> Finding:
-    if seconds is None:
-        return _finding(what, "none")
-    old = seconds > TRANSACTION_SECONDS_MAX
-    return _finding(what, f"{seconds:.1f} s", Health.WARNING if old else Health.OK, advice)
+def _age(what: str, seconds: float | None, advice: str, hidden: int, see_all: str) -> Finding:
+    """`hidden`: how many others are open that may be older, since the server does not show their age."""
+    old = seconds is not None and seconds > TRANSACTION_SECONDS_MAX
+    value = "none" if seconds is None else f"{seconds:.1f} s"
+    return _finding(
+        what,
+        f"{value} seen, {hidden} hidden" if hidden else value,
+        Health.WARNING if old or hidden else Health.OK,
+        "; ".join([advice] * old + [see_all] * bool(hidden)),
+    )
 
 
 def _finding(

@@ -73,9 +73,11 @@ async def upgrade(
             if version < to_version:
                 await _drop_functions(connection, sql)
             while version < to_version:
-                await connection.execute(sql.migrations()[version])
+                # As one text: the driver fails on one without a statement, and a migration may have none.
+                await connection.execute(
+                    "\n".join((sql.migrations()[version], sql.query("schema_step")))
+                )
                 version += 1
-                await connection.execute(sql.query("schema_step"), version)
                 if version == LATEST_SCHEMA_VERSION:
                     await _create_functions(connection, sql)
                 if found is not None:

@@ -15,8 +15,32 @@ SELECT
         FROM pg_catalog.pg_stat_activity
         WHERE pid <> pg_backend_pid() AND backend_xid IS NOT NULL
     ),
+    -- Of other roles' sessions the server shows neither kind nor times, unless it is told to. That a transaction is
+    -- open is seen from the lock that each holds on itself.
+    (
+        SELECT count(*)
+        FROM pg_catalog.pg_stat_activity AS other
+        WHERE
+            pid <> pg_backend_pid() AND backend_type IS NULL AND usename IS NOT NULL AND datname IS NOT NULL
+            AND EXISTS (
+                SELECT FROM pg_catalog.pg_locks
+                WHERE pg_locks.pid = other.pid AND pg_locks.locktype = 'virtualxid'
+            )
+    ),
+    (
+        SELECT count(*)
+        FROM pg_catalog.pg_stat_activity
+        WHERE pid <> pg_backend_pid() AND backend_type IS NULL AND backend_xid IS NOT NULL
+    ),
+    current_user::text,
     -- Numbers of transactions that this server has not reached: the database came from another one.
     EXISTS (SELECT FROM headrace.events WHERE xid >= pg_snapshot_xmax(pg_current_snapshot())),
     (SELECT count(*) FROM headrace.lanes),
-    (SELECT count(*) FROM pg_catalog.pg_stat_activity WHERE backend_type = 'client backend'),
+    (
+        SELECT count(*)
+        FROM pg_catalog.pg_stat_activity
+        WHERE
+            backend_type = 'client backend'
+            OR (backend_type IS NULL AND usename IS NOT NULL AND datname IS NOT NULL)
+    ),
     current_setting('max_connections')::integer

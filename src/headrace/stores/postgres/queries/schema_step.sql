@@ -1,1 +1,1 @@
-UPDATE headrace.schema_version SET version = $1::integer
+UPDATE headrace.schema_version SET version = version + 1
