@@ -67,6 +67,18 @@ def add_jobs(url: str, count: int, *, tenant: str = "default") -> None:
     on_store(url, added)
 
 
+def complete_jobs(url: str, count: int) -> None:
+    """Jobs that were enqueued, claimed and completed, in a queue of their own: three events each."""
+
+    async def completed(store: JobStore) -> None:
+        manager = JobManager(store, clock=ManualClock(START))
+        await manager.submit_many([JobSpec(type="plain", queue="done") for _ in range(count)])
+        for job in await manager.claim("w", queues=["done"], limit=count):
+            await manager.complete(job.id, job.token)
+
+    on_store(url, completed)
+
+
 async def _everything(store: JobStore) -> None:
     clock = ManualClock(START)
     ring = KeyRing({"k1": bytes(range(32))}, primary="k1")

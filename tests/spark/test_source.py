@@ -39,6 +39,22 @@ def test_every_table_is_what_the_verbs_say(spark: SparkSession, durable_url: str
     assert rows_of(attempts, "leased_seq") == oracle.attempts(events_of(durable_url))
 
 
+def test_a_state_is_an_option_of_every_table(spark: SparkSession, durable_url: str) -> None:
+    fill(durable_url)
+    for table, state, by in (
+        ("jobs", "state", "seq"),
+        ("events", "after", "seq"),
+        ("attempts", "state_after", "leased_seq"),
+    ):
+        chosen = load(spark, durable_url, table, state="completed, lost, dead", partitions=2)
+        rows = rows_of(load(spark, durable_url, table), by)
+        expected = [row for row in rows if row[state] in ("completed", "lost", "dead")]
+        assert 0 < len(expected) < len(rows)
+        assert rows_of(chosen, by) == expected
+        with pytest.raises(Exception, match=r"'ready' is not a state; nothing was read.*blocked"):
+            load(spark, durable_url, table, state="ready")
+
+
 def test_filters_of_one_frame_do_not_leak_into_another(spark: SparkSession, tmp_path: Path) -> None:
     """With pushFilters, Spark 4.3 gave the second of the two twice."""
     url = f"sqlite:///{tmp_path}/jobs.db"

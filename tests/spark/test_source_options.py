@@ -79,8 +79,8 @@ def test_predicates_are_comma_lists_or_json_lists() -> None:
         ({"url": "mysql://joe:hush@host/db"}, "answers to a url with 'mysql'"),
         ({"url": "jobs.db"}, "answers to a url with 'no scheme'"),
         ({"url": "sqlite:///"}, "names no file"),
-        ({"table": "events", "state": "dead"}, "'state' applies to the table jobs, not to events"),
-        ({"table": "attempts", "state": "dead"}, "'state' applies to the table jobs"),
+        ({"table": "events", "state": "dead, ready"}, "'ready' is not a state.*abandoned, blocked"),
+        ({"table": "attempts", "state": '["ended"]'}, "'ended' is not a state.*abandoned, blocked"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, str], told: str) -> None:

@@ -10,7 +10,12 @@ from typing import Any
 import asyncpg
 import pytest
 
+from headrace import JobManager, JobSpec
+from headrace.clock import ManualClock
+from headrace.model import LEASED, State
+from headrace.policy import CancelMode
 from headrace.spark.schemas import JOBS, TABLES
+from headrace.stores.base import JobStore
 from tests.spark import oracle
 from tests.spark.sources import (
     NAME,
@@ -23,12 +28,15 @@ from tests.spark.sources import (
     events_of,
     fill,
     job_rows,
+    on_store,
     read,
     read_slices,
 )
+from tests.spark.wild import START
 from tests.stores.postgres.server import Schemas, with_options
 
 KEY_OF = {"jobs": "seq", "events": "seq", "attempts": "leased_seq"}
+STATE_OF = {"jobs": "state", "events": "after", "attempts": "state_after"}
 
 
 @pytest.fixture
@@ -97,23 +105,22 @@ def test_predicates_choose_rows(durable_url: str, table: str) -> None:
     moment = {"jobs": "created_at", "events": "at", "attempts": "leased_at"}[table]
     times = sorted(row[moment] for row in rows)
     since, until = times[len(times) // 4], times[3 * len(times) // 4]
+    states = ("dead", "completed", "retrying", "cancelled", "lost")
     options: dict[str, Any] = {
         "tenant": "acme, odd",
         "queue": '["slow", "odd", "default"]',
         "type": '["größe","odd/ü","mail"]',
+        "state": ",".join(states),
         "since": since.isoformat(),
         "until": until.isoformat(),
     }
-    states = ("dead", "completed", "retrying", "cancelled")
-    if table == "jobs":
-        options["state"] = ",".join(states)
     expected = [
         row
         for row in rows
         if row["tenant"] in ("acme", "odd")
         and row["type"] in ("größe", "odd/ü", "mail")
         and since <= row[moment] < until
-        and (table != "jobs" or row["state"] in states)
+        and row[STATE_OF[table]] in states
     ]
     assert 0 < len(expected) < len(rows) / 2
     chosen = read(durable_url, table, **options, partitions=2)
@@ -122,6 +129,46 @@ def test_predicates_choose_rows(durable_url: str, table: str) -> None:
     by = KEY_OF[table]
     chosen = read(durable_url, table, columns=by, **options)
     assert by_seq(chosen, by) == [{by: row[by]} for row in expected]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_state_chooses_its_rows(durable_url: str, table: str) -> None:
+    fill(durable_url)
+    by, rows = KEY_OF[table], told_rows(durable_url, table)
+    found: list[Row] = []
+    for state in State:
+        # An attempt that has no state yet still runs.
+        expected = [row for row in rows if (row[STATE_OF[table]] or State.RUNNING) == state]
+        chosen = by_seq(read(durable_url, table, state=state, partitions=2), by)
+        assert chosen == expected, state
+        found += chosen
+    assert by_seq(found, by) == rows
+    # Otherwise the equalities would show little.
+    assert len({row[STATE_OF[table]] for row in rows}) >= 6
+    assert read(durable_url, table, state="[]") == []
+
+
+def test_an_attempt_that_runs_is_running_until_it_has_left_its_job(durable_url: str) -> None:
+    """Also while its job is being cancelled. What left the lease has another state than a leased one."""
+
+    async def act(store: JobStore) -> None:
+        manager = JobManager(store, clock=ManualClock(START))
+        await manager.submit_many([JobSpec(type="t", id=name) for name in ("a", "b", "c")])
+        held = {job.id: job for job in await manager.claim("w", limit=3)}
+        await manager.complete("a", held["a"].token)
+        await manager.cancel(["b"], mode=CancelMode.COOPERATIVE)
+
+    on_store(durable_url, act)
+    assert {row["id"] for row in read(durable_url, "jobs", state="cancelling")} == {"b"}
+
+    def attempts(*states: str) -> set[str]:
+        return {row["job_id"] for row in read(durable_url, "attempts", state=",".join(states))}
+
+    assert attempts("running") == {"b", "c"}
+    assert attempts("completed") == {"a"}
+    assert attempts("completed", "running") == {"a", "b", "c"}
+    assert attempts(*(state for state in State if state not in LEASED)) == {"a"}
+    assert attempts("cancelling") == set()
 
 
 def test_values_of_predicates_are_never_taken_for_anything_else(durable_url: str) -> None:

@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.spark.sources import Row, add_jobs, by_seq, event_rows, fill, rows_of, stream
+from tests.spark.sources import (
+    Row,
+    add_jobs,
+    by_seq,
+    complete_jobs,
+    event_rows,
+    fill,
+    rows_of,
+    stream,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -65,6 +74,23 @@ def test_available_now_reads_all_in_bounded_batches(
     add_jobs(durable_url, 3)
     (second,) = available_now(spark, durable_url, tmp_path / "c")
     assert second == event_rows(durable_url)[-3:]
+
+
+def test_a_stream_of_some_states_goes_on_behind_events_in_others(
+    spark: SparkSession, durable_url: str, tmp_path: Path
+) -> None:
+    fill(durable_url, steps=40)
+    ended = {"state": "completed, failed"}
+    first = available_now(spark, durable_url, tmp_path / "c", maxRowsPerBatch=20, **ended)
+    events = event_rows(durable_url)
+    expected = [row for row in events if row["after"] in ("completed", "failed")]
+    assert 0 < len(expected) < len(events) / 2
+    assert by_seq([row for batch in first for row in batch]) == expected
+    add_jobs(durable_url, 3)
+    assert available_now(spark, durable_url, tmp_path / "c", **ended) == [[]]
+    complete_jobs(durable_url, 2)
+    (third,) = available_now(spark, durable_url, tmp_path / "c", **ended)
+    assert third == event_rows(durable_url)[-2:]
 
 
 def test_a_trigger_follows_the_log(spark: SparkSession, durable_url: str, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from headrace.spark.source.patience import patiently
 from headrace.spark.source.stream import StreamReader
 from headrace.stores.base import JobStore
 from headrace.stores.postgres import PostgresStore
-from tests.spark.sources import Row, add_jobs, event_rows, fill, on_store
+from tests.spark.sources import Row, add_jobs, complete_jobs, event_rows, fill, on_store
 from tests.stores.postgres.jobs import draft, insert
 from tests.stores.postgres.server import Schemas
 
@@ -171,6 +171,31 @@ def test_predicates_filter_a_stream(durable_url: str) -> None:
     query.run()
     assert [row["tenant"] for row in query.rows] == ["acme"] * 3
     assert len(query.offsets) == 3
+
+
+def test_states_filter_a_stream_and_its_cursor_goes_on(durable_url: str) -> None:
+    """It stops where a stream without a filter stops, however few of the events it hands out."""
+    fill(durable_url)
+    plain = Query(durable_url, maxRowsPerBatch=20)
+    query = Query(durable_url, state="completed, dead", maxRowsPerBatch=20, rowsPerPartition=7)
+    plain.run()
+    query.run()
+    assert query.offsets == plain.offsets
+    assert 0 < len(query.rows) < len(plain.rows) / 2
+    assert [in_order(durable_url, batch) for batch in query.batches] == [
+        [row for row in in_order(durable_url, batch) if row["after"] in ("completed", "dead")]
+        for batch in plain.batches
+    ]
+    # Events that it leaves out are behind it all the same, after a restart, too.
+    add_jobs(durable_url, 5)
+    assert query.step()
+    assert query.batches[-1] == []
+    query.restart()
+    assert not query.step()
+    complete_jobs(durable_url, 30)
+    query.run()
+    expected = [row for row in event_rows(durable_url) if row["after"] in ("completed", "dead")]
+    assert in_order(durable_url, query.rows) == in_order(durable_url, expected)
 
 
 # --- what must be told ---------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from headrace.errors import InvalidInput
+from headrace.model import State
 from headrace.spark.schemas import EVENTS
 from headrace.spark.source.columns import columns_of
 from headrace.spark.source.extract.base import Extract, Pieces, Slice, Table
@@ -72,6 +73,10 @@ def _attempts(
     from headrace.spark.folding import attempts_of
 
     attempts = attempts_of(pa.Table.from_batches(histories, schema=EVENTS))
+    if wanted.state is not None:
+        # One that still runs has no state yet. No other is called running: to end is to leave the lease.
+        state = pc.coalesce(pc.field("state_after"), pc.scalar(State.RUNNING.value))
+        attempts = attempts.filter(pc.is_in(state, pa.array(wanted.state, pa.string())))
     if wanted.since is not None:
         attempts = attempts.filter(pc.field("leased_at") >= wanted.since)
     if wanted.until is not None:

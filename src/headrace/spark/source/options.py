@@ -35,6 +35,7 @@ class Predicates:
     queue: tuple[str, ...] | None = None
     type: tuple[str, ...] | None = None
     state: tuple[str, ...] | None = None
+    """Of a job now, after an event, or in which an attempt left its job; running while it has not."""
     since: datetime | None = None
     """At or after this."""
     until: datetime | None = None
@@ -90,11 +91,6 @@ class SourceOptions:
         predicates = {
             name: _READ[name](name, value) for name, value in given.items() if name in _PREDICATES
         }
-        if "state" in predicates and table != "jobs":
-            raise InvalidInput(
-                f"the option 'state' applies to the table jobs, not to {table}; {_NOTHING}: filter the "
-                "DataFrame instead"
-            )
         return cls(url=url, table=table, where=where, predicates=Predicates(**predicates), **chosen)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -11,6 +11,18 @@ from pyspark.sql.datasource import InputPartition
 
 Table = Literal["jobs", "events", "histories"]
 """`histories`: the events of whole jobs, from which attempts are folded; columns as those of events."""
+
+_OF_THE_JOB = {"tenant": "tenant", "queue": "queue", "type": "type"}
+LIST_COLUMNS: Mapping[Table, Mapping[str, str]] = {
+    "jobs": {**_OF_THE_JOB, "state": "state"},
+    "events": {**_OF_THE_JOB, "state": "after"},
+    "histories": _OF_THE_JOB,
+}
+"""By predicate, the column whose value must be one of its values. Histories leave out the state, and the
+times: an attempt is made of all events of its job, and has them only then."""
+
+TIME_COLUMN: Mapping[Table, str] = {"jobs": "created_at", "events": "at"}
+"""The column for since and until."""
 
 
 @dataclass(frozen=True)

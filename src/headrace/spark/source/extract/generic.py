@@ -109,13 +109,14 @@ class GenericExtract:
             if table == "jobs":
                 yield from self._jobs(store, piece, columns)
             else:
-                timed = table == "events"
-                yield from self._events(store, piece, columns, timed=timed)
+                yield from self._events(store, table, piece, columns)
 
     def _events(
-        self, store: _Opened, piece: Slice, columns: pa.Schema, *, timed: bool
+        self, store: _Opened, table: Table, piece: Slice, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        wanted = self.predicates if timed else replace(self.predicates, since=None, until=None)
+        wanted = self.predicates
+        if table == "histories":
+            wanted = replace(wanted, state=None, since=None, until=None)
         tenant = wanted.tenant[0] if wanted.tenant is not None and len(wanted.tenant) == 1 else None
         # "" would begin with whatever the log holds; "0" tells that something was trimmed.
         after = piece.after or "0" if piece.unbroken else _at_least(piece.after, store)
@@ -183,6 +184,7 @@ def _holds(wanted: Predicates, event: Event) -> bool:
         (wanted.tenant is None or event.tenant in wanted.tenant)
         and (wanted.queue is None or event.queue in wanted.queue)
         and (wanted.type is None or event.type in wanted.type)
+        and (wanted.state is None or event.after in wanted.state)
         and (wanted.since is None or event.at >= wanted.since)
         and (wanted.until is None or event.at < wanted.until)
     )

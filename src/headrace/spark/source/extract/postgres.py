@@ -21,7 +21,13 @@ from adbc_driver_postgresql import StatementOptions
 
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.spark.source.extract.adbc import Connection, answer, batches, run, translated
-from headrace.spark.source.extract.base import Pieces, Slice, Table
+from headrace.spark.source.extract.base import (
+    LIST_COLUMNS,
+    TIME_COLUMN,
+    Pieces,
+    Slice,
+    Table,
+)
 from headrace.spark.source.extract.ranges import PROBE_ROWS, Probe, cut_by_probes, probe_starts
 from headrace.spark.source.extract.shape import shaped
 from headrace.spark.source.options import Predicates
@@ -34,8 +40,6 @@ _PAUSE_SECONDS = 0.02
 _BATCH_BYTES = 8_000_000
 _VIEW = {"events": "event_log", "histories": "event_log", "jobs": "job_list"}
 _PLACE = {"histories": "job_seq", "jobs": "seq"}
-_TIME = {"events": "at", "jobs": "created_at"}
-_LISTS = ("tenant", "queue", "type", "state")
 _BY_INDEX = ("seqscan", "bitmapscan", "hashjoin", "mergejoin", "sort")
 """Turned off where a few rows are probed: the statistics may be from a time when the tables were empty."""
 
@@ -141,12 +145,12 @@ class PostgresExtract:
         self, connection: Connection, table: Table, piece: Slice, columns: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
         """As the driver hands them out."""
-        conditions = [*_bounds(table, piece), *_conditions(self.predicates, _TIME.get(table))]
+        conditions = [*_bounds(table, piece), *_conditions(self.predicates, table)]
         sql = (
             f"SELECT {', '.join(_quoted(name) for name in columns.names)} "
             f"FROM {self._name(_VIEW[table])} WHERE {' AND '.join(conditions)}"
         )
-        for name, value in _settings(self.predicates).items():
+        for name, value in _settings(self.predicates, table).items():
             answer(connection, "SELECT set_config($1, $2, true)", (name, value))
         hint = {StatementOptions.BATCH_SIZE_HINT_BYTES.value: _BATCH_BYTES}
         return batches(connection, sql, (), hint)
@@ -221,14 +225,14 @@ def _bounds(table: Table, piece: Slice) -> list[str]:
     return bounds
 
 
-def _conditions(predicates: Predicates, moment: str | None) -> list[str]:
-    """`moment`: the column for since and until; None leaves them out."""
+def _conditions(predicates: Predicates, table: Table) -> list[str]:
     conditions = [
-        f"{_quoted(name)} = ANY(ARRAY(SELECT jsonb_array_elements_text("
+        f"{_quoted(column)} = ANY(ARRAY(SELECT jsonb_array_elements_text("
         f"current_setting('headrace.{name}')::jsonb)))"
-        for name in _LISTS
+        for name, column in LIST_COLUMNS[table].items()
         if getattr(predicates, name) is not None
     ]
+    moment = TIME_COLUMN.get(table)
     if moment is not None and predicates.since is not None:
         conditions.append(f"{moment} >= current_setting('headrace.since')::timestamptz")
     if moment is not None and predicates.until is not None:
@@ -236,11 +240,11 @@ def _conditions(predicates: Predicates, moment: str | None) -> list[str]:
     return conditions
 
 
-def _settings(predicates: Predicates) -> dict[str, str]:
+def _settings(predicates: Predicates, table: Table) -> dict[str, str]:
     """What the conditions ask for."""
     settings = {
         f"headrace.{name}": json.dumps(values)
-        for name in _LISTS
+        for name in LIST_COLUMNS[table]
         if (values := getattr(predicates, name)) is not None
     }
     for name in ("since", "until"):

@@ -22,7 +22,13 @@ from adbc_driver_sqlite import StatementOptions
 from headrace.clock import to_us
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.spark.source.extract.adbc import Connection, answer, batches, translated
-from headrace.spark.source.extract.base import Pieces, Slice, Table
+from headrace.spark.source.extract.base import (
+    LIST_COLUMNS,
+    TIME_COLUMN,
+    Pieces,
+    Slice,
+    Table,
+)
 from headrace.spark.source.extract.ranges import (
     PROBE_ROWS,
     Probe,
@@ -37,7 +43,6 @@ _BATCH_ROWS = 32_768
 _BUSY_MS = 30_000
 _VIEW = {"events": "event_log", "histories": "event_log", "jobs": "job_list"}
 _PLACE = {"events": "seq", "histories": "job_seq", "jobs": "seq"}
-_TIME = {"events": "at", "jobs": "created_at"}
 _OF_LANE = frozenset({"tenant", "queue", "type", "priority"})
 """Of events: few different values in many rows, so they are put in here and not by a join."""
 _COMPUTED = {"cursor": pa.int64()}
@@ -109,7 +114,7 @@ class SqliteExtract:
         if table == "histories":
             conditions.append("seq <= ?")
             values.append(place(piece.log_end))
-        for condition, value in _filters(self.predicates, _TIME.get(table)):
+        for condition, value in _filters(self.predicates, table):
             conditions.append(condition)
             values.append(value)
         selected = ", ".join(
@@ -171,11 +176,12 @@ def _check_unbroken(connection: Connection, piece: Slice) -> None:
         raise LogTrimmed(piece.after, str(begin))
 
 
-def _filters(predicates: Predicates, time: str | None) -> Iterator[tuple[str, Any]]:
-    """Conditions, each with its value. `time`: the column for since and until; None leaves them out."""
-    for name in ("tenant", "queue", "type", "state"):
+def _filters(predicates: Predicates, table: Table) -> Iterator[tuple[str, Any]]:
+    """Conditions, each with its value."""
+    for name, column in LIST_COLUMNS[table].items():
         if (values := getattr(predicates, name)) is not None:
-            yield f"{_quoted(name)} IN (SELECT value FROM json_each(?))", json.dumps(values)
+            yield f"{_quoted(column)} IN (SELECT value FROM json_each(?))", json.dumps(values)
+    time = TIME_COLUMN.get(table)
     if time is not None and predicates.since is not None:
         yield f"{time} >= ?", to_us(predicates.since)
     if time is not None and predicates.until is not None:
