@@ -75,6 +75,15 @@ def work_in_thread(ctx: SyncContext, seconds: float) -> dict[str, str]:
     return result
 
 
+@app.task
+async def work_until(ctx: Context, path: str) -> dict[str, str]:
+    """Until there is a file of that name."""
+    with recorded(ctx) as result:
+        while not os.path.exists(path):  # noqa: ASYNC110, ASYNC240, PTH110 - a look at a local disk
+            await asyncio.sleep(0.02)
+    return result
+
+
 @app.task(isolation="process")
 def work_in_child(ctx: SyncContext, seconds: float) -> dict[str, str]:
     with recorded(ctx) as result:

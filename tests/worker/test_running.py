@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from headrace import (
     Context,
     Headrace,
     Job,
+    JobManager,
     JobSpec,
     PermanentError,
     Policies,
@@ -22,9 +24,9 @@ from headrace import (
     TemporaryError,
 )
 from headrace.errors import StaleToken
-from headrace.model import Category
+from headrace.model import Category, Lease
 from headrace.worker import Settings, Worker
-from tests.worker.running import kinds, reached, until, working
+from tests.worker.running import PATIENCE_SECONDS, kinds, reached, until, working
 
 SHORT_LEASE = Policy(lease_seconds=1.2)
 
@@ -308,6 +310,31 @@ async def test_a_voided_lease_stops_the_handler_and_its_result_is_refused(store_
     assert ended.state is State.LOST
     assert ended.losses == 1
     assert isinstance(refused[0], StaleToken)
+
+
+async def test_a_handler_stops_when_its_lease_lapses_though_the_store_says_nothing(
+    store_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By then somebody else, who does reach the store, may run the job."""
+    app = Headrace(store_url, policies=SHORT_LEASE)
+    stopped = asyncio.Event()
+
+    @app.task
+    async def work() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            stopped.set()
+
+    async def unanswered(manager: JobManager, held: Sequence[Lease]) -> None:
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(JobManager, "heartbeat", unanswered)
+    async with app, working(app, maintenance=False):
+        job = await work.submit()
+        await asyncio.wait_for(stopped.wait(), PATIENCE_SECONDS)
+        assert await kinds(app, job) == ["enqueued", "leased"], "only the time has told it"
+    assert "cannot reach the store: it did not answer in time" in caplog.text
 
 
 @pytest.mark.parametrize("grace", [0.0, 30.0])

@@ -103,9 +103,10 @@ class Keeper:
         while not self._stopped.is_set():
             try:
                 asyncio.run(self._keep())
-            except StoreError as error:
+            except* StoreError as errors:
+                (error, *_) = errors.exceptions
                 logger.warning("worker %s cannot keep its leases: %s", self._worker, error)
-            except Exception:
+            except* Exception:
                 logger.exception("the keeper of worker %s failed; it starts again", self._worker)
             self._stopped.wait(_RESTART_SECONDS)
 
@@ -119,6 +120,13 @@ class Keeper:
         self._wake = wake
         if self._stopped.is_set():
             return
+        async with asyncio.TaskGroup() as group:
+            # Apart from whatever waits for the store: this is for when it does not answer.
+            group.create_task(self._every(stop, self._tick_seconds, self._look_for_lapses))
+            group.create_task(self._keep_in(stop))
+
+    async def _keep_in(self, stop: asyncio.Event) -> None:
+        """What the store is needed for."""
         manager = await self._app.manager()
         try:
             async with asyncio.TaskGroup() as group:
@@ -145,7 +153,8 @@ class Keeper:
             try:
                 await step()
             except (StoreError, TimeoutError) as error:
-                logger.warning("worker %s cannot reach the store: %s", self._worker, error)
+                why = str(error) or "it did not answer in time"
+                logger.warning("worker %s cannot reach the store: %s", self._worker, why)
             try:
                 async with asyncio.timeout(seconds()):
                     await stop.wait()

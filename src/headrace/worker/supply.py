@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from headrace.errors import StoreClosed, StoreError
 from headrace.manager import JobManager
 from headrace.model import Job
+from headrace.retry import Exponential
 from headrace.worker.settings import Settings
 
 logger = logging.getLogger("headrace.worker")
@@ -26,7 +27,8 @@ _HINTS_FREE = 5
 gives one or two, when it starts and when it ends."""
 _HINT_PAUSE_SECONDS = 0.05
 """How long it then rests after each."""
-_RETRY_SECONDS = (0.1, 5.0)
+_FAILED_REST = Exponential(initial=0.1, cap=5.0, jitter=False)
+"""How long it rests after claims in a row that failed, however many they are."""
 
 
 class Supply:
@@ -93,8 +95,8 @@ class Supply:
             except StoreClosed:
                 raise
             except StoreError as error:
-                pause = min(_RETRY_SECONDS[0] * 2**self._failures, _RETRY_SECONDS[1])
                 self._failures += 1
+                pause = _FAILED_REST.delay(self._failures)
                 logger.warning("no jobs can be claimed, asking again in %.1f s: %s", pause, error)
                 await asyncio.sleep(pause)
 

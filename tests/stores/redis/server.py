@@ -70,6 +70,30 @@ def start(
     raise AssertionError(f"no server would start in {TRIES} tries")
 
 
+class Durable:
+    """A server that syncs every write before it answers. Only ever ends the process it started."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._server = start(folder, fsync="always")
+        self._port: int = self._server.port
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self._port}"
+
+    def kill(self) -> None:
+        """With kill -9."""
+        self._server.terminate()
+
+    def start_again(self) -> None:
+        """After `kill`: at the same address, with what it had acknowledged."""
+        self._server = start(self._folder, fsync="always", port=self._port)
+
+    def stop(self) -> None:
+        self._server.terminate()
+
+
 def _cluster_settings() -> dict[str, str]:
     return {
         "cluster-enabled": "yes",

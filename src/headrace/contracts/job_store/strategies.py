@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
 from headrace.contracts.job_store.entity import Job
 from headrace.contracts.job_store.result import MethodResult
+from headrace.retry import DELAY_SECONDS_MAX, Exponential
 
 if TYPE_CHECKING:
     from headrace.contracts.job_store.store import JobStore
@@ -39,15 +40,15 @@ class SchedulingStrategy(Protocol):
 
 
 class ExponentialBackoffRetryStrategy:
-    """2^retry_count × base seconds, while the job has retries left."""
+    """2^retry_count × base seconds and at most ten years, while the job has retries left."""
 
     def __init__(
         self, base_seconds: float = JobManagerConfiguration().retry_delay_base_seconds
     ) -> None:
-        self._base_seconds = base_seconds
+        self._backoff = Exponential(initial=base_seconds, cap=DELAY_SECONDS_MAX, jitter=False)
 
     def calculate_delay(self, retry_count: int, job: Job) -> timedelta:
-        return timedelta(seconds=2**retry_count * self._base_seconds)
+        return timedelta(seconds=self._backoff.delay(retry_count + 1))
 
     def should_retry(self, retry_count: int, job: Job, exception: BaseException | None) -> bool:
         if job.max_retries is None:

@@ -17,6 +17,7 @@ from headrace.contracts.job_store import (
     SchedulingStrategy,
     TimedSchedulingStrategy,
 )
+from headrace.retry import DELAY_SECONDS_MAX
 from headrace.testing.conformance.job_store.factories import (
     claimed,
     code,
@@ -62,6 +63,16 @@ async def _(env: Env) -> None:
     job = await submitted(manager)
     delays = [strategy.calculate_delay(n, job) for n in range(4)]
     assert delays == [timedelta(seconds=seconds) for seconds in (2, 4, 8, 16)]
+
+
+@suite.case(RETRY, "ExponentialBackoffRetryStrategy waits ten years at most, after any number")
+async def _(env: Env) -> None:
+    manager = await open_manager(env)
+    job = await submitted(manager)
+    ten_years = timedelta(seconds=DELAY_SECONDS_MAX)
+    strategy = ExponentialBackoffRetryStrategy()
+    assert [strategy.calculate_delay(n, job) for n in (28, 50, 5000)] == [ten_years] * 3
+    assert ExponentialBackoffRetryStrategy(0.0).calculate_delay(5000, job) == timedelta(0)
 
 
 @suite.case(RETRY, "ExponentialBackoffRetryStrategy retries while retry_count < max_retries")
