@@ -5,7 +5,7 @@
     python bench/claims.py --url 'postgresql://…/db?schema=bench{n}'
 
 Medians of claim calls for 1 and for 100 jobs, and of `stats`. The last column is the largest against the
-smallest.
+smallest. Fails if a claim's is above 2, or if `stats` over up to a million jobs takes more than 500 ms.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ import asyncio
 import contextlib
 import os
 import statistics
+import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from headrace import JobSpec, connect
 from headrace.manager import JobManager
@@ -25,6 +26,10 @@ from headrace.manager import JobManager
 BATCH = 5000
 CLAIMS = 30
 RARE = 10_000
+RATIO_MAX = 2.0
+STATS_MS_MAX = 500.0
+STATS_JOBS_MAX = 1_000_000
+"""For more jobs than this there is no limit on `stats`."""
 
 
 async def fill(manager: JobManager, count: int, situation: str) -> None:
@@ -62,8 +67,26 @@ async def call_ms(manager: JobManager, call: str, situation: str) -> float:
     return (time.perf_counter() - start) * 1000
 
 
-async def measure(url: str, sizes: Sequence[int], settle_seconds: float) -> None:
-    """All backlogs of a situation at once, calls in turns: what disturbs one disturbs the others."""
+def breaches(situation: str, call: str, medians: Mapping[int, float]) -> list[str]:
+    """What is above its limit in one row of the table, a line each."""
+    if call == "stats":
+        return [
+            f"{situation}, stats: {value:.2f} ms with {size:,} jobs is above {STATS_MS_MAX:g} ms"
+            for size, value in medians.items()
+            if size <= STATS_JOBS_MAX and value > STATS_MS_MAX
+        ]
+    ratio = max(medians.values()) / min(medians.values())
+    if ratio > RATIO_MAX:
+        return [f"{situation}, {call}: the ratio {ratio:.2f} is above {RATIO_MAX:g}"]
+    return []
+
+
+async def measure(url: str, sizes: Sequence[int], settle_seconds: float) -> list[str]:
+    """All backlogs of a situation at once, calls in turns: what disturbs one disturbs the others.
+
+    Prints the table, and returns what is above its limit.
+    """
+    broken: list[str] = []
     print(
         "| situation | call | " + " | ".join(f"{size:,} in front" for size in sizes) + " | ratio |"
     )
@@ -84,10 +107,13 @@ async def measure(url: str, sizes: Sequence[int], settle_seconds: float) -> None
                 for _ in range(CLAIMS if call != "stats" else 5):
                     for size, manager in managers.items():
                         times[size].append(await call_ms(manager, call, situation))
-                medians = [statistics.median(found) for found in times.values()]
-                cells = " | ".join(f"{value:.2f} ms" for value in medians)
-                ratio = f"{max(medians) / min(medians):.2f}" if call != "stats" else ""
+                medians = {size: statistics.median(found) for size, found in times.items()}
+                broken += breaches(situation, call, medians)
+                spent = medians.values()
+                cells = " | ".join(f"{value:.2f} ms" for value in spent)
+                ratio = f"{max(spent) / min(spent):.2f}" if call != "stats" else ""
                 print(f"| {situation} | {call} | {cells} | {ratio} |", flush=True)
+    return broken
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -99,9 +125,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 100_000])
     chosen = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(
+        broken = asyncio.run(
             measure(chosen.url or f"sqlite:///{folder}/claims{{n}}.db", chosen.sizes, chosen.settle)
         )
+    if broken:
+        sys.exit("\n".join(broken))
 
 
 if __name__ == "__main__":
