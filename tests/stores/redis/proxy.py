@@ -45,7 +45,7 @@ class Proxy:
             writer.close()
             return
         up_reader, up_writer = await asyncio.open_connection(
-            self._target.hostname, self._target.port
+            self._target.hostname or "127.0.0.1", self._target.port or 6379
         )
         self._writers.append(up_writer)
         with contextlib.suppress(ConnectionError):
