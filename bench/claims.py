@@ -3,6 +3,7 @@
     python bench/claims.py                                   # SQLite, up to 100,000 waiting
     python bench/claims.py --sizes 1000 100000 1000000       # the full proof
     python bench/claims.py --url 'postgresql://…/db?schema=bench{n}'
+    python bench/claims.py --url 'mine:///bench-{n}' --load my_package.my_store
 
 Medians of claim calls for 1 and for 100 jobs, and of `stats`. The last column is the largest against the
 smallest. Fails if a claim's is above 2, or if `stats` over up to a million jobs takes more than 500 ms.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib
 import itertools
 import os
 import statistics
@@ -172,11 +174,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--url", help="an empty store, with {n} where a number may go")
+    parser.add_argument("--load", action="append", default=[], help="import this module first")
     parser.add_argument("--settle", type=float, default=5.0, help="seconds to wait after filling")
     parser.add_argument("--sizes", type=int, nargs="+", default=[1000, 100_000])
     chosen = parser.parse_args(arguments)
     if min(chosen.sizes) < LIMIT_MAX:
         parser.error(f"a size is at least {LIMIT_MAX}: so many jobs are claimed at once")
+    for module in chosen.load:
+        importlib.import_module(module)
     with tempfile.TemporaryDirectory() as folder:
         broken = asyncio.run(
             measure(chosen.url or f"sqlite:///{folder}/claims{{n}}.db", chosen.sizes, chosen.settle)
