@@ -35,6 +35,12 @@ def postgres_schemas() -> Iterator[Schemas]:
         asyncio.run(schemas.drop_all())
 
 
+@pytest.fixture(scope="session", autouse=True)
+def nothing_stays_on_redis() -> Iterator[None]:
+    yield
+    asyncio.run(redis_server.delete_made())
+
+
 @pytest.fixture(params=STORES)
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """The url of an empty store; a test that asks for it runs once per store."""

@@ -11,17 +11,15 @@ from headrace.model import Category, State
 from tests.faults.plain import poison, sleep
 from tests.faults.processes import send
 from tests.faults.supervised import supervised
-from tests.faults.test_storm import on_durable_stores
 
 INNOCENTS = 40
 CONCURRENCY = 10
 
 
 @pytest.mark.timeout(180)
-@on_durable_stores
-async def test_poison_is_dead_and_the_other_jobs_are_done(store_url: str, tmp_path: Path) -> None:
+async def test_poison_is_dead_and_the_other_jobs_are_done(durable_url: str, tmp_path: Path) -> None:
     async with supervised(
-        store_url, tmp_path, "--concurrency", str(CONCURRENCY), "--children", "2"
+        durable_url, tmp_path, "--concurrency", str(CONCURRENCY), "--children", "2"
     ) as (workers, app):
         specs = [sleep.spec(0.3) for _ in range(INNOCENTS)]
         specs[5:5] = [poison.spec()]  # among others, so that it takes some along

@@ -11,20 +11,14 @@ from pathlib import Path
 import pytest
 
 from headrace.model import EventKind
-from tests.conftest import STORES
 from tests.faults.report import Storm
 from tests.faults.storm import blow
 
-on_durable_stores = pytest.mark.parametrize(
-    "store_url", [name for name in STORES if name != "memory"], indirect=True
-)
-
 
 @pytest.mark.timeout(300)
-@on_durable_stores
-async def test_a_storm_breaks_no_promise(store_url: str, tmp_path: Path) -> None:
+async def test_a_storm_breaks_no_promise(durable_url: str, tmp_path: Path) -> None:
     storm = Storm(
-        url=store_url, jobs=600, workers=3, kills=6, stops=3, seed=random.randrange(1_000_000)
+        url=durable_url, jobs=600, workers=3, kills=6, stops=3, seed=random.randrange(1_000_000)
     )
     report = await blow(storm, tmp_path)
     assert not report.violations, str(report)

@@ -56,7 +56,10 @@ class Proxy:
         folder = dict(parse_qsl(self._target.query)).get("host", "")
         if folder.startswith("/"):  # PostgreSQL's way to name a socket
             return await asyncio.open_unix_connection(f"{folder}/.s.PGSQL.5432")
-        return await asyncio.open_connection(self._target.hostname, self._target.port)
+        port = 6379 if self._target.scheme.startswith("redis") else 5432
+        return await asyncio.open_connection(
+            self._target.hostname or "127.0.0.1", self._target.port or port
+        )
 
     async def _pump(
         self, source: asyncio.StreamReader, sink: asyncio.StreamWriter, *, answers: bool

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -88,9 +89,10 @@ class Schemas:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        # Several test processes may share a server, and an earlier one may have been killed there.
+        self._run = secrets.token_hex(4)
         self._numbers = itertools.count(1)
         self._free: list[str] = []
-        self._made: list[str] = []
 
     def take(self, *, unused: bool = False) -> str:
         """The url of a store that is empty (or not there yet). `unused`: and was never filled before.
@@ -98,9 +100,7 @@ class Schemas:
         The server remembers what it learned of a table that was emptied.
         """
         if unused or not self._free:
-            # The process number: several test processes may share a server.
-            schema = f"test_{os.getpid()}_{next(self._numbers)}"
-            self._made.append(schema)
+            schema = f"test_{self._run}_{next(self._numbers)}"
             self._free.append(schema)
         return with_options(self.url, schema=self._free.pop())
 
@@ -127,12 +127,19 @@ class Schemas:
         self._free.append(schema)
 
     async def drop_all(self) -> None:
-        connection = await asyncpg.connect(self.url)
-        try:
-            for schema in self._made:
-                await connection.execute(f'DROP SCHEMA IF EXISTS "{schema}" CASCADE')
-        finally:
-            await connection.close()
+        await drop_schemas(self.url, f"test_{self._run}_")
+
+
+async def drop_schemas(url: str, start: str) -> None:
+    """Those whose names start so."""
+    connection = await asyncpg.connect(url)
+    try:
+        for (schema,) in await connection.fetch(
+            "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, $1)", start
+        ):
+            await connection.execute(f'DROP SCHEMA "{schema}" CASCADE')
+    finally:
+        await connection.close()
 
 
 def with_options(url: str, **options: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from urllib.parse import urlsplit
 
 import asyncpg
 import pytest
@@ -10,17 +11,9 @@ import pytest
 from headrace.errors import StoreClosed, StoreUnavailable
 from headrace.stores.base import EventQuery
 from headrace.stores.postgres import PostgresStore, pool
+from tests.stores.postgres.connections import end_all
 from tests.stores.postgres.jobs import draft, insert, request
 from tests.stores.postgres.server import without_schema
-
-
-async def _end_all(store: PostgresStore, url: str) -> None:
-    """Terminate every connection of Headrace's."""
-    connection = await asyncpg.connect(without_schema(url))
-    await connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headrace'"
-    )
-    await connection.close()
 
 
 async def test_connections_are_reused_and_bounded(postgres_url: str) -> None:
@@ -36,7 +29,7 @@ async def test_connections_are_reused_and_bounded(postgres_url: str) -> None:
 async def test_a_terminated_connection_is_replaced(store: PostgresStore, postgres_url: str) -> None:
     await insert(store, draft())
     for _ in range(3):
-        await _end_all(store, postgres_url)
+        await end_all(store, postgres_url)
         await asyncio.sleep(0.05)  # let the end of the connections arrive
         await insert(store, draft())
         assert len(await store.claim(request())) == 1
@@ -65,7 +58,7 @@ async def test_a_write_whose_answer_is_lost_says_so(
         await other.execute(f"LOCK TABLE {store._sql.quoted_schema}.events")
         writing = asyncio.create_task(store.claim(request()))
         await asyncio.sleep(0.1)
-        await _end_all(store, postgres_url)
+        await end_all(store, postgres_url)
         with pytest.raises(StoreUnavailable, match="unknown: look before you repeat"):
             await writing
     await other.close()
@@ -80,9 +73,9 @@ async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_a_database_that_is_not_there(postgres_url: str) -> None:
-    url = without_schema(postgres_url).replace("/postgres?", "/nowhere?")
+    url = urlsplit(without_schema(postgres_url))._replace(path="/nowhere")
     with pytest.raises(StoreUnavailable, match="nowhere"):
-        await PostgresStore.open(url)
+        await PostgresStore.open(url.geturl())
 
 
 async def test_a_cancelled_call_leaves_no_half_used_connection(

