@@ -365,6 +365,8 @@ def test_what_breaks_midway_is_not_blamed_on_the_condition(
     def broken(*_: int) -> None:
         raise PySparkRuntimeError("an executor is gone")
 
+    with pytest.raises(RedriveStopped, match=r"an executor is gone\. Nothing was submitted"):
+        lake.redrive("true", tell=broken, dry_run=True)
     with pytest.raises(RedriveStopped, match=r"2 jobs were redriven.*an executor is gone"):
         lake.redrive("true", tell=broken)
     assert lake.redrive("true").redriven == 2

@@ -53,15 +53,19 @@ _loop = LoopThread()
 
 
 class RedriveStopped(HeadraceError):
-    """Some jobs were redriven, then the store refused or Spark broke. Those stay; the same call goes on."""
+    """The store refused or Spark broke midway. What was redriven stays; the same call goes on."""
 
     code = "REDRIVE_STOPPED"
 
     def __init__(self, done: Redriven, cause: Exception) -> None:
-        super().__init__(
-            f"{done.redriven} jobs were redriven, and then: {reason(cause)}. Those stay; run it again to go "
-            "on with the rest"
-        )
+        if done.dry_run:
+            told = f"the dry run broke off: {reason(cause)}. Nothing was submitted; run it again"
+        else:
+            told = (
+                f"{done.redriven} jobs were redriven, and then: {reason(cause)}. Those stay; run it again to "
+                "go on with the rest"
+            )
+        super().__init__(told)
         self.done = done
         self.cause = cause
 
