@@ -163,6 +163,8 @@ def test_what_the_store_has_deleted_or_used_again_is_counted(lake: Lake) -> None
     for dry_run in (True, False):
         done = lake.redrive("code = 'E503'", dry_run=dry_run)
         assert (done.chosen, done.redriven, done.gone, done.changed) == (3, 1, 1, 1)
+        groups = [(one.jobs, one.example) for one in done.groups]
+        assert groups == ([(1, "busy-2")] if dry_run else [])
     assert [job.previous_id for job in lake.jobs(State.PENDING)] == ["busy-2"]
     lake.catch_up()
     assert lake.redrive("code = 'E503' AND message = 'another'").redriven == 1

@@ -30,7 +30,7 @@ from headrace.errors import HeadraceError, InvalidTransition, JobNotFound
 from headrace.manager import JobManager
 from headrace.manager.retention import REDRIVABLE, redrive_key
 from headrace.model import EventKind, Job
-from headrace.spark.choosing import Choice, Chosen, Group, Row, choosing
+from headrace.spark.choosing import Choice, Chosen, Group, Groups, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
 from headrace.spark.lake.store import known_identity
 from headrace.spark.reasons import reason
@@ -92,7 +92,7 @@ class Redriven:
     sealed: int = 0
     """Encrypted, and their key was not given."""
     groups: tuple[Group, ...] = field(default=())
-    """Of a dry run: the chosen jobs by error, the largest first."""
+    """Of a dry run: the jobs that would be redriven by error, the largest group first."""
 
 
 class _Deal(NamedTuple):
@@ -151,20 +151,20 @@ def _deal_with(others: Others, chosen: Chosen, *, dry_run: bool, tell: Tell | No
     from pyspark.errors import PySparkException
 
     counts = _Deal()
-    groups = chosen.groups() if dry_run else ()
+    groups = Groups() if dry_run else None
 
     def told() -> Redriven:
         return Redriven(
             dry_run=dry_run,
             chosen=chosen.count,
             before=chosen.before,
-            groups=groups,
+            groups=() if groups is None else groups.largest(),
             **counts._asdict(),
         )
 
     try:
         for batch in _batches(chosen.rows()):
-            deal = _loop.run(_redrive_batch(others, batch, dry_run=dry_run))
+            deal = _loop.run(_redrive_batch(others, batch, groups))
             counts = _Deal(*map(sum, zip(counts, deal, strict=True)))
             if tell is not None:
                 tell(sum(counts), chosen.count)
@@ -178,12 +178,16 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-async def _redrive_batch(others: Others, batch: Sequence[Row], *, dry_run: bool) -> _Deal:
-    """Look at the jobs as the store has them, and submit those that are as the lake says."""
+async def _redrive_batch(others: Others, batch: Sequence[Row], groups: Groups | None) -> _Deal:
+    """Look at the jobs as the store has them, and submit those that are as the lake says.
+
+    With `groups` it is a dry run: they are counted there instead.
+    """
     manager = others.manager
     for tries_left in reversed(range(_TRIES)):
         found = await manager.look_up([row.job_id for row in batch])
-        as_told = [found[row.job_id] for row in batch if _is_as_told(row, found.get(row.job_id))]
+        rows = [row for row in batch if _is_as_told(row, found.get(row.job_id))]
+        as_told = [found[row.job_id] for row in rows]
         readable = [job for job in as_told if not is_sealed(job.payload_json)]
         # A new job that has ended by now holds no key any more: only the log knows of it.
         taken = await others.have(readable)
@@ -194,8 +198,12 @@ async def _redrive_batch(others: Others, batch: Sequence[Row], *, dry_run: bool)
             changed=sum(row.job_id in found for row in batch) - len(as_told),
             sealed=len(as_told) - len(readable),
         )
-        if dry_run:
+        if groups is not None:
             living = await _living(manager, ready)
+            wanted = {job.id for job in ready} - living
+            for row in rows:
+                if row.job_id in wanted:
+                    groups.add(row)
             return deal._replace(redriven=len(ready) - len(living), alive=deal.alive + len(living))
         if not ready:
             return deal
