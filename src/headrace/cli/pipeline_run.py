@@ -21,7 +21,7 @@ from headrace.cli import duration
 from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.progress import Bar, progress
-from headrace.cli.session import current_settings
+from headrace.cli.session import current_settings, refuse_tenant
 from headrace.cli.settings import command
 from headrace.cli.spark_options import conf_option, master_option
 from headrace.cli.table import Column
@@ -138,10 +138,7 @@ def run(
     if follow and (full or full_check):
         raise click.UsageError("--full and --full-check are for a single run, without --follow")
     settings = current_settings()
-    if settings.tenant is not None:
-        raise click.UsageError(
-            "a lake holds the jobs of every tenant: leave out --tenant; nothing was read or written"
-        )
+    refuse_tenant(settings)
     pipeline = _pipeline()
     out = Output(as_json=settings.json)
     given = {} if batch_events is None else {"batch_events": batch_events}
