@@ -37,9 +37,8 @@ from headrace.spark.reasons import reason
 from headrace.stores.base import KeyScope
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from headrace.crypto import KeyRing
+    from headrace.spark.lake.runner import Sessions
 
 BATCH_JOBS = 500
 """Submitted in one step."""
@@ -115,14 +114,15 @@ def redrive(
     again: bool = False,
     tenant: str | None = None,
     keys: KeyRing | None = None,
-    spark: SparkSession | None = None,
+    spark: Sessions = None,
     tell: Tell | None = None,
 ) -> Redriven:
     """Submit the failed, dead and cancelled jobs again for which `where` holds, the oldest first.
 
     `where` is a condition on the table `jobs` (silver) in Spark's SQL; subqueries may read `attempts`, too.
     `limit`: no more than so many. `again`: also those that were redriven before and whose new job has ended.
-    A dry run submits nothing. Batch by batch: whatever ends it, the same call goes on.
+    A dry run submits nothing. Batch by batch: whatever ends it, the same call goes on. `spark`: a session,
+    or a function that makes one, which is called once store and lake were looked at.
 
     Raises InvalidInput for a condition that is none, NoLake, OtherStore, LogTrimmed if the log has lost what
     the lake has not read yet, and RedriveStopped.
@@ -141,7 +141,8 @@ def redrive(
         others = Others(manager, _loop.run(manager.tail()) if again else cursor)
         recent = tuple(_loop.run(others.since()))
         choice = Choice(where=where, limit=limit, tenant=tenant, again=again, recent=recent)
-        with choosing(spark, home.lake, choice) as chosen:
+        given = spark() if callable(spark) else spark
+        with choosing(given, home.lake, choice) as chosen:
             return _deal_with(others, chosen, dry_run=dry_run, tell=tell)
     finally:
         _loop.run(manager.close())
