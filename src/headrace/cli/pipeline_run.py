@@ -29,6 +29,7 @@ from headrace.cli.values import SECONDS
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from headrace.spark.lake.telling import Step, Tell
     from headrace.spark.lake.upkeep import Size
     from headrace.spark.pipeline import Summary
 
@@ -144,7 +145,7 @@ def run(
     given = {} if batch_events is None else {"batch_events": batch_events}
     told = threading.Event()
     with progress("looking at the store and the lake") as bar:
-        tell = _teller(bar)
+        tell = teller(bar)
 
         def spark() -> object:
             bar.say("starting Spark")
@@ -258,9 +259,14 @@ def _spark(master: str | None, given: dict[str, str], *, for_long: bool) -> obje
     return session(master=master, app_name="headrace pipeline", config=config | given)
 
 
-def _teller(bar: Bar) -> object:
-    def tell(doing: str, count: int) -> None:
-        bar.say(f"{doing}: {count:,}" if count else doing)
+def teller(bar: Bar) -> Tell:
+    """Shows each step of a run: how much of it is done, and of how much, where that is known."""
+
+    def tell(step: Step) -> None:
+        words = step.doing
+        if step.done is not None:
+            words += f": {step.done:,}" + ("" if step.total is None else f" of {step.total:,}")
+        bar.say(words, step.fraction)
 
     return tell
 
