@@ -164,3 +164,21 @@ asyncio.run(main())
     )
     assert done.stdout == "done\n"
     assert "working" in done.stderr
+
+
+def test_a_bar_that_was_told_how_far_it_is_can_move_by_itself_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    watch(monkeypatch)
+
+    def drawn(*fractions: float | None) -> str:
+        bar = Bar("working")
+        bar.start()
+        for fraction in fractions:
+            bar.say("working", fraction)
+        capsys.readouterr()
+        bar.stop()
+        return capsys.readouterr().err.partition("working")[2]
+
+    # What has no end is drawn in a wave of many colours, else in one for what is done and one for the rest.
+    assert drawn(0.5).count("\x1b[") < drawn(0.5, None).count("\x1b[")

@@ -72,6 +72,7 @@ def test_the_page_is_written_where_asked(
         (["--since", "2026-11-16T12:00:00"], "neither a duration nor a time"),
         (["--since", "2030-01-01T00:00:00Z"], "ask for an earlier time"),
         (["--html", "no/such/folder/report.html"], "cannot be written"),
+        (["--tenant", "acme"], "a lake holds the jobs of every tenant"),
     ],
 )
 def test_what_cannot_be_is_refused(

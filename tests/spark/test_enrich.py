@@ -260,6 +260,8 @@ def test_a_group_whose_results_do_not_fit_says_so(spark: SparkSession, sqlite_ca
         ("SELECT 1 n", {"batch_size": 0}, "batch_size"),
         ("SELECT 1 n", {"url": "memory:", "workers": None}, "memory:"),
         ("SELECT 1 n", {"fleet": "a:b"}, "not both"),
+        ("SELECT 1 n", {"fleet": "nowhere:app", "workers": None}, "no module 'nowhere'"),
+        ("SELECT 1 n", {"workers": 0}, "concurrency is 0"),
     ],
 )
 def test_what_can_never_work_is_refused_before_anything_is_stored(
@@ -270,12 +272,32 @@ def test_what_can_never_work_is_refused_before_anything_is_stored(
     assert not Path(sqlite_calls.app.url.removeprefix("sqlite:///").partition("?")[0]).exists()
 
 
+def test_a_worker_that_cannot_run_here_is_refused_before_limits_are_set(
+    spark: SparkSession, sqlite_calls: Calls
+) -> None:
+    with pytest.raises(InvalidInput, match="give the task itself; nothing was stored or changed"):
+        run(
+            numbers(spark, [1]),
+            "double",
+            url=sqlite_calls.app.url,
+            limits=QueueLimits(concurrency=7),
+        )
+    assert sqlite_calls.manage(lambda jobs: jobs.limits()) == {}
+
+
 @pytest.mark.long
 def test_a_row_that_has_changed_does_not_get_the_old_result(
     spark: SparkSession, sqlite_calls: Calls
 ) -> None:
     run(spark.sql("SELECT 1 n, 'a' word"), sqlite_calls.double)
-    with pytest.raises(InvalidInput, match="another name"):
-        run(spark.sql("SELECT 1 n, 'b' word"), sqlite_calls.double)
+    with pytest.raises(
+        InvalidInput, match="nothing was stored or changed: give this one another name"
+    ):
+        run(
+            spark.sql("SELECT 1 n, 'b' word"),
+            sqlite_calls.double,
+            limits=QueueLimits(concurrency=7),
+        )
+    assert sqlite_calls.manage(lambda jobs: jobs.limits()) == {}
     (row,) = run(spark.sql("SELECT 1 n, 'b' word"), sqlite_calls.double, name="second")
     assert row["result"] == '{"twice":2,"word":"b"}'

@@ -27,7 +27,7 @@ from headrace.spark.lake import upkeep
 from headrace.spark.lake.bronze import Bronze, last_cursor
 from headrace.spark.lake.delta import Folder, LakeTooNew, Snapshot
 from headrace.spark.lake.home import Home, LakeBusy, LakeUnusable, NoLake, OtherStore
-from headrace.spark.lake.intake import Intake
+from headrace.spark.lake.intake import Intake, Way
 from headrace.spark.lake.silver import Silver
 from headrace.spark.lake.store import Store
 from headrace.stores.memory import MemoryStore
@@ -57,7 +57,7 @@ def history(seed: int, steps: int = 400) -> list[Event]:
 
 def intake(lake: Path) -> Intake:
     home = Home(lake)
-    made = Intake(lake, home, _Store(), home.claim_for("store"), lambda _doing, _done: None)  # type: ignore[arg-type]
+    made = Intake(lake, home, _Store(), home.claim_for("store"), lambda _step: None)  # type: ignore[arg-type]
     made.prepare()
     return made
 
@@ -432,3 +432,17 @@ def test_the_store_is_told_how_far_bronze_holds_its_log(tmp_path: Path) -> None:
     made.take(table_of(events[:50]), "stream a", 0)
     assert made._store.cursors == [events[49].cursor]  # type: ignore[attr-defined]
     assert Home(tmp_path).state().cursor == events[49].cursor
+
+
+def test_a_stream_knows_how_far_along_the_log_it_is() -> None:
+    """Also where the log was trimmed before it, numbers are missing, and more comes meanwhile."""
+
+    def events(*seqs: int) -> pa.Table:
+        return pa.table({"seq": pa.array(seqs, pa.int64())})
+
+    way = Way(end=140)
+    assert way.at(events()) is None
+    assert way.at(events(101, 102, 110)) == 0.25
+    assert way.at(events(112, 111, 130)) == 0.75
+    assert way.at(events(139, 141)) == 1.0
+    assert way.at(events(142)) is None

@@ -163,6 +163,8 @@ def test_what_the_store_has_deleted_or_used_again_is_counted(lake: Lake) -> None
     for dry_run in (True, False):
         done = lake.redrive("code = 'E503'", dry_run=dry_run)
         assert (done.chosen, done.redriven, done.gone, done.changed) == (3, 1, 1, 1)
+        groups = [(one.jobs, one.example) for one in done.groups]
+        assert groups == ([(1, "busy-2")] if dry_run else [])
     assert [job.previous_id for job in lake.jobs(State.PENDING)] == ["busy-2"]
     lake.catch_up()
     assert lake.redrive("code = 'E503' AND message = 'another'").redriven == 1
@@ -365,6 +367,8 @@ def test_what_breaks_midway_is_not_blamed_on_the_condition(
     def broken(*_: int) -> None:
         raise PySparkRuntimeError("an executor is gone")
 
+    with pytest.raises(RedriveStopped, match=r"an executor is gone\. Nothing was submitted"):
+        lake.redrive("true", tell=broken, dry_run=True)
     with pytest.raises(RedriveStopped, match=r"2 jobs were redriven.*an executor is gone"):
         lake.redrive("true", tell=broken)
     assert lake.redrive("true").redriven == 2

@@ -15,6 +15,7 @@ from headrace.cli.progress import progress
 from headrace.cli.selection import count, dry_run_option
 from headrace.cli.session import current_settings, key_ring
 from headrace.cli.settings import command
+from headrace.cli.spark_options import conf_option, master_option
 from headrace.cli.table import Column
 from headrace.errors import InvalidInput
 
@@ -84,7 +85,18 @@ class RedriveRecord(msgspec.Struct, frozen=True, kw_only=True):
     help="Also those that were redriven before and whose new job has ended.",
 )
 @dry_run_option
-def redrive(*, lake: Path, where: str, limit: int | None, again: bool, dry_run: bool) -> Exit:
+@master_option
+@conf_option
+def redrive(
+    *,
+    lake: Path,
+    where: str,
+    limit: int | None,
+    again: bool,
+    dry_run: bool,
+    master: str | None,
+    config: tuple[tuple[str, str], ...],
+) -> Exit:
     """Run failed, dead and cancelled jobs again, chosen by SQL over the lake.
 
     Each becomes a new job that is linked to the old one. A job is redriven once: the same command again
@@ -92,6 +104,7 @@ def redrive(*, lake: Path, where: str, limit: int | None, again: bool, dry_run: 
     """
     try:
         from headrace.spark import redrive as redriving
+        from headrace.spark import session
     except ModuleNotFoundError as error:
         raise InvalidInput(
             f"this needs {error.name}, which is not installed: pip install 'headrace[spark]'"
@@ -107,6 +120,7 @@ def redrive(*, lake: Path, where: str, limit: int | None, again: bool, dry_run: 
             again=again,
             tenant=settings.tenant,
             keys=key_ring(settings),
+            spark=lambda: session(master=master, app_name="headrace redrive", config=dict(config)),
             tell=bar.show,
         )
     out = Output(as_json=settings.json)

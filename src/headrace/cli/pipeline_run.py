@@ -21,7 +21,7 @@ from headrace.cli import duration
 from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.progress import Bar, progress
-from headrace.cli.session import current_settings
+from headrace.cli.session import current_settings, refuse_tenant
 from headrace.cli.settings import command
 from headrace.cli.spark_options import conf_option, master_option
 from headrace.cli.table import Column
@@ -29,6 +29,7 @@ from headrace.cli.values import SECONDS
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from headrace.spark.lake.telling import Step, Tell
     from headrace.spark.lake.upkeep import Size
     from headrace.spark.pipeline import Summary
 
@@ -138,16 +139,13 @@ def run(
     if follow and (full or full_check):
         raise click.UsageError("--full and --full-check are for a single run, without --follow")
     settings = current_settings()
-    if settings.tenant is not None:
-        raise click.UsageError(
-            "a lake holds the jobs of every tenant: leave out --tenant; nothing was read or written"
-        )
+    refuse_tenant(settings)
     pipeline = _pipeline()
     out = Output(as_json=settings.json)
     given = {} if batch_events is None else {"batch_events": batch_events}
     told = threading.Event()
     with progress("looking at the store and the lake") as bar:
-        tell = _teller(bar)
+        tell = teller(bar)
 
         def spark() -> object:
             bar.say("starting Spark")
@@ -261,9 +259,14 @@ def _spark(master: str | None, given: dict[str, str], *, for_long: bool) -> obje
     return session(master=master, app_name="headrace pipeline", config=config | given)
 
 
-def _teller(bar: Bar) -> object:
-    def tell(doing: str, count: int) -> None:
-        bar.say(f"{doing}: {count:,}" if count else doing)
+def teller(bar: Bar) -> Tell:
+    """Shows each step of a run: how much of it is done, and of how much, where that is known."""
+
+    def tell(step: Step) -> None:
+        words = step.doing
+        if step.done is not None:
+            words += f": {step.done:,}" + ("" if step.total is None else f" of {step.total:,}")
+        bar.say(words, step.fraction)
 
     return tell
 

@@ -40,18 +40,13 @@ class Bar:
         if total is not None:
             fraction = done / total if total else 1.0
         of = "" if total is None else f" of {total:,}"
-        self._progress.update(
-            self._task,
-            description=f"{self._doing}, {done:,}{of} {self._of_what}",
-            total=None if fraction is None else 1.0,
-            completed=fraction or 0.0,
-        )
-        if time.monotonic() >= self._starts_at:
-            self.start()
+        self.say(f"{self._doing}, {done:,}{of} {self._of_what}", fraction)
 
-    def say(self, doing: str) -> None:
-        """What goes on now, where no number of jobs tells it."""
-        self._progress.update(self._task, description=doing, total=None)
+    def say(self, doing: str, fraction: float | None = None) -> None:
+        """What goes on now, in words of its own. Without a `fraction` the bar moves by itself."""
+        (task,) = self._progress.tasks
+        task.total = None if fraction is None else 1.0  # by `update` it would never be None again
+        self._progress.update(self._task, description=doing, completed=fraction or 0.0)
         if time.monotonic() >= self._starts_at:
             self.start()
 

@@ -15,7 +15,7 @@ from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.progress import progress
 from headrace.cli.report_view import show
-from headrace.cli.session import current_settings
+from headrace.cli.session import current_settings, refuse_tenant
 from headrace.cli.settings import command
 from headrace.errors import InvalidInput
 
@@ -98,7 +98,9 @@ def report(
     lake: Path, html: Path | None, since: datetime | timedelta | None, queues: tuple[str, ...]
 ) -> Exit:
     """Report on what the pipeline's tables hold. Starts no Spark."""
-    out = Output(as_json=current_settings().json)
+    settings = current_settings()
+    refuse_tenant(settings)
+    out = Output(as_json=settings.json)
     if html is not None and not html.parent.is_dir():
         raise InvalidInput(
             f"{html} cannot be written: there is no folder {html.parent}; nothing was written"

@@ -78,6 +78,14 @@ def key_ring(settings: Settings) -> KeyRing | None:
     return KeyRing.from_environment() if settings.keys is None else KeyRing.from_file(settings.keys)
 
 
+def refuse_tenant(settings: Settings) -> None:
+    """For commands about a whole lake: whoever names a tenant would think that it holds no other's jobs."""
+    if settings.tenant is not None:
+        raise click.UsageError(
+            "a lake holds the jobs of every tenant: leave out --tenant; nothing was read or written"
+        )
+
+
 def current_settings() -> Settings:
     settings = click.get_current_context().find_object(Settings) or Settings()
     if settings.tenant is not None:

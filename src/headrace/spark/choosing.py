@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -47,6 +48,8 @@ class Row(NamedTuple):
     version: int
     created_at: datetime | None
     """None: the lake does not know its beginning."""
+    group: tuple[str, ...]
+    """What it ended with: queue, type, state, category, code, message."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,26 @@ class Group:
     """The id of one of them."""
 
 
+class Groups:
+    """Jobs counted by what they ended with."""
+
+    def __init__(self) -> None:
+        self._jobs: Counter[tuple[str, ...]] = Counter()
+        self._examples: dict[tuple[str, ...], str] = {}
+
+    def add(self, row: Row) -> None:
+        self._jobs[row.group] += 1
+        self._examples.setdefault(row.group, row.job_id)
+
+    def largest(self) -> tuple[Group, ...]:
+        """The largest first."""
+        ordered = sorted(self._jobs.items(), key=lambda one: (-one[1], one[0]))
+        return tuple(
+            Group(**dict(zip(_GROUP, group, strict=True)), jobs=jobs, example=self._examples[group])
+            for group, jobs in ordered[:GROUPS_MAX]
+        )
+
+
 class Chosen:
     """The jobs that were chosen, in the order in which they were submitted."""
 
@@ -79,24 +102,13 @@ class Chosen:
         if choice.limit is not None:
             self.count = min(self.count, choice.limit)
 
-    def groups(self) -> tuple[Group, ...]:
-        """By error, the largest first."""
-        from pyspark.sql import functions as sf
-
-        counted = (
-            self._jobs()
-            .groupBy(*_GROUP)
-            .agg(sf.count("*").alias("jobs"), sf.min("job_id").alias("example"))
-            .orderBy(sf.desc("jobs"), *_GROUP)
-            .limit(GROUPS_MAX)
-        )
-        return tuple(Group(**row.asDict()) for row in counted.collect())
-
     def rows(self) -> Iterator[Row]:
-        jobs = self._jobs().select("job_id", "version", "created_us", "born_seq")
-        for job_id, version, created_us, born_seq in jobs.toLocalIterator(prefetchPartitions=True):
+        jobs = self._jobs().select("job_id", "version", "created_us", "born_seq", *_GROUP)
+        for row in jobs.toLocalIterator(prefetchPartitions=True):
+            job_id, version, created_us, born_seq, *group = row
             # The first known change of a job whose beginning was trimmed is not when it was created.
-            yield Row(job_id, version, None if born_seq is None else from_us(created_us))
+            created_at = None if born_seq is None else from_us(created_us)
+            yield Row(job_id, version, created_at, tuple(group))
 
     def _jobs(self) -> DataFrame:
         jobs = self._found if self._choice.again else self._found.where(f"NOT {_REDRIVEN}")

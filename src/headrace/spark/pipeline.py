@@ -22,13 +22,14 @@ from pyspark.errors import StreamingQueryException
 from headrace.spark.lake import upkeep
 from headrace.spark.lake.bronze import BATCH, Bronze
 from headrace.spark.lake.home import Home
-from headrace.spark.lake.intake import BATCH_EVENTS, Tell
+from headrace.spark.lake.intake import BATCH_EVENTS
 from headrace.spark.lake.runner import Sessions, Summary, opened
 from headrace.spark.lake.silver import Silver
 from headrace.spark.lake.store import Store
 from headrace.spark.lake.table import Table
+from headrace.spark.lake.telling import Step, Tell
 
-__all__ = ["Status", "Summary", "compact", "follow", "run", "status"]
+__all__ = ["Status", "Step", "Summary", "compact", "follow", "run", "status"]
 
 FOLLOW_SECONDS = 10.0
 
@@ -64,7 +65,8 @@ def run(
 
     `full`: read the whole log again and compute silver and gold anew, from bronze, which keeps what the
     store has trimmed. `full_check`: check everything, not only what this run brought. `tables`: only these
-    of gold; the others stay as they are, until a run that names them makes up for what they missed.
+    of gold; the others stay as they are, until a run that names them makes up for what they missed. `tell`
+    is told each step, and how far it is.
 
     Raises LakeBusy, OtherStore, LakeTooNew, LogBroken, ChecksFailed.
     """

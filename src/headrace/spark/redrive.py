@@ -30,16 +30,15 @@ from headrace.errors import HeadraceError, InvalidTransition, JobNotFound
 from headrace.manager import JobManager
 from headrace.manager.retention import REDRIVABLE, redrive_key
 from headrace.model import EventKind, Job
-from headrace.spark.choosing import Choice, Chosen, Group, Row, choosing
+from headrace.spark.choosing import Choice, Chosen, Group, Groups, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
 from headrace.spark.lake.store import known_identity
 from headrace.spark.reasons import reason
 from headrace.stores.base import KeyScope
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from headrace.crypto import KeyRing
+    from headrace.spark.lake.runner import Sessions
 
 BATCH_JOBS = 500
 """Submitted in one step."""
@@ -53,15 +52,19 @@ _loop = LoopThread()
 
 
 class RedriveStopped(HeadraceError):
-    """Some jobs were redriven, then the store refused or Spark broke. Those stay; the same call goes on."""
+    """The store refused or Spark broke midway. What was redriven stays; the same call goes on."""
 
     code = "REDRIVE_STOPPED"
 
     def __init__(self, done: Redriven, cause: Exception) -> None:
-        super().__init__(
-            f"{done.redriven} jobs were redriven, and then: {reason(cause)}. Those stay; run it again to go "
-            "on with the rest"
-        )
+        if done.dry_run:
+            told = f"the dry run broke off: {reason(cause)}. Nothing was submitted; run it again"
+        else:
+            told = (
+                f"{done.redriven} jobs were redriven, and then: {reason(cause)}. Those stay; run it again to "
+                "go on with the rest"
+            )
+        super().__init__(told)
         self.done = done
         self.cause = cause
 
@@ -88,7 +91,7 @@ class Redriven:
     sealed: int = 0
     """Encrypted, and their key was not given."""
     groups: tuple[Group, ...] = field(default=())
-    """Of a dry run: the chosen jobs by error, the largest first."""
+    """Of a dry run: the jobs that would be redriven by error, the largest group first."""
 
 
 class _Deal(NamedTuple):
@@ -111,14 +114,15 @@ def redrive(
     again: bool = False,
     tenant: str | None = None,
     keys: KeyRing | None = None,
-    spark: SparkSession | None = None,
+    spark: Sessions = None,
     tell: Tell | None = None,
 ) -> Redriven:
     """Submit the failed, dead and cancelled jobs again for which `where` holds, the oldest first.
 
     `where` is a condition on the table `jobs` (silver) in Spark's SQL; subqueries may read `attempts`, too.
     `limit`: no more than so many. `again`: also those that were redriven before and whose new job has ended.
-    A dry run submits nothing. Batch by batch: whatever ends it, the same call goes on.
+    A dry run submits nothing. Batch by batch: whatever ends it, the same call goes on. `spark`: a session,
+    or a function that makes one, which is called once store and lake were looked at.
 
     Raises InvalidInput for a condition that is none, NoLake, OtherStore, LogTrimmed if the log has lost what
     the lake has not read yet, and RedriveStopped.
@@ -137,7 +141,8 @@ def redrive(
         others = Others(manager, _loop.run(manager.tail()) if again else cursor)
         recent = tuple(_loop.run(others.since()))
         choice = Choice(where=where, limit=limit, tenant=tenant, again=again, recent=recent)
-        with choosing(spark, home.lake, choice) as chosen:
+        given = spark() if callable(spark) else spark
+        with choosing(given, home.lake, choice) as chosen:
             return _deal_with(others, chosen, dry_run=dry_run, tell=tell)
     finally:
         _loop.run(manager.close())
@@ -147,20 +152,20 @@ def _deal_with(others: Others, chosen: Chosen, *, dry_run: bool, tell: Tell | No
     from pyspark.errors import PySparkException
 
     counts = _Deal()
-    groups = chosen.groups() if dry_run else ()
+    groups = Groups() if dry_run else None
 
     def told() -> Redriven:
         return Redriven(
             dry_run=dry_run,
             chosen=chosen.count,
             before=chosen.before,
-            groups=groups,
+            groups=() if groups is None else groups.largest(),
             **counts._asdict(),
         )
 
     try:
         for batch in _batches(chosen.rows()):
-            deal = _loop.run(_redrive_batch(others, batch, dry_run=dry_run))
+            deal = _loop.run(_redrive_batch(others, batch, groups))
             counts = _Deal(*map(sum, zip(counts, deal, strict=True)))
             if tell is not None:
                 tell(sum(counts), chosen.count)
@@ -174,12 +179,16 @@ def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:
         yield batch
 
 
-async def _redrive_batch(others: Others, batch: Sequence[Row], *, dry_run: bool) -> _Deal:
-    """Look at the jobs as the store has them, and submit those that are as the lake says."""
+async def _redrive_batch(others: Others, batch: Sequence[Row], groups: Groups | None) -> _Deal:
+    """Look at the jobs as the store has them, and submit those that are as the lake says.
+
+    With `groups` it is a dry run: they are counted there instead.
+    """
     manager = others.manager
     for tries_left in reversed(range(_TRIES)):
         found = await manager.look_up([row.job_id for row in batch])
-        as_told = [found[row.job_id] for row in batch if _is_as_told(row, found.get(row.job_id))]
+        rows = [row for row in batch if _is_as_told(row, found.get(row.job_id))]
+        as_told = [found[row.job_id] for row in rows]
         readable = [job for job in as_told if not is_sealed(job.payload_json)]
         # A new job that has ended by now holds no key any more: only the log knows of it.
         taken = await others.have(readable)
@@ -190,8 +199,12 @@ async def _redrive_batch(others: Others, batch: Sequence[Row], *, dry_run: bool)
             changed=sum(row.job_id in found for row in batch) - len(as_told),
             sealed=len(as_told) - len(readable),
         )
-        if dry_run:
+        if groups is not None:
             living = await _living(manager, ready)
+            wanted = {job.id for job in ready} - living
+            for row in rows:
+                if row.job_id in wanted:
+                    groups.add(row)
             return deal._replace(redriven=len(ready) - len(living), alive=deal.alive + len(living))
         if not ready:
             return deal

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from pyspark.sql import functions as f
@@ -22,7 +23,14 @@ from headrace.spark.enriching.executors import (
     submitted,
 )
 from headrace.spark.enriching.failures import EnrichmentFailed
-from headrace.spark.enriching.hands import Hand, helped, hired_fleet, local_worker
+from headrace.spark.enriching.hands import (
+    Hand,
+    helped,
+    hired_fleet,
+    local_settings,
+    local_worker,
+    planned_fleet,
+)
 from headrace.spark.enriching.request import Request, make_request
 from headrace.spark.enriching.waiting import Bar, Found, OnProgress, found_jobs, wait
 from headrace.spark.fleet import Fleet
@@ -89,6 +97,8 @@ def enrich(
         batch_size=batch_size,
         queue=queue,
     )
+    settings = local_settings(task, request, workers, url)
+    planned = planned_fleet(request, fleet)
     result_type = _type(schema)
     with_ids = frames.keyed(df, request)
     key_types = t.StructType([df.schema[one] for one in request.keys])
@@ -96,16 +106,19 @@ def enrich(
     rows = frames.distinct_rows(with_ids, request).persist()
     try:
         enrichment.check(rows)
-        enrichment.prepare(limits)
-        with helped(local_worker(task, request, workers, url)) as local:
-            enrichment.submit(rows, retry_failed=retry_failed)
-            with helped(hired_fleet(enrichment.spark, request, fleet)) as hired:
-                enrichment.wait(
-                    timeout=timeout,
-                    poll_seconds=poll_seconds,
-                    progress=progress,
-                    hands=(local, hired),
-                )
+        enrichment.check_name()
+        with contextlib.ExitStack() as hands:
+            with enrichment.looked_up(rows, retry_failed=retry_failed) as wanted:
+                enrichment.set_limits(limits)
+                local = hands.enter_context(helped(local_worker(task, settings)))
+                enrichment.submit(wanted)
+            hired = hands.enter_context(helped(hired_fleet(enrichment.spark, planned)))
+            enrichment.wait(
+                timeout=timeout,
+                poll_seconds=poll_seconds,
+                progress=progress,
+                hands=(local, hired),
+            )
         if on_error == "raise":
             enrichment.refuse_failures(rows)
     finally:
@@ -145,18 +158,16 @@ class _Enrichment:
                 "take one out of columns"
             )
 
-    def prepare(self, limits: QueueLimits | None) -> None:
-        """Reach the store from here first, see whose the name is, and give the queue its limits."""
+    def check_name(self) -> None:
+        """Reach the store from here first, and see whose the name is."""
 
-        async def prepare() -> None:
+        async def check() -> None:
             async with await open_manager(self._request) as manager:
                 found = await found_jobs(manager, self._request)
                 if found.first is not None:
                     self._check_alike(found.first)
-                if limits is not None:
-                    await manager.set_limits(self._request.template.queue, limits)
 
-        _loop.run(prepare())
+        _loop.run(check())
 
     def _check_alike(self, stored: Job) -> None:
         """Results of another task, or of rows where groups are meant, would pass for those asked for."""
@@ -176,8 +187,12 @@ class _Enrichment:
                 f"the other; {validation.UNCHANGED}: give this one another name"
             )
 
-    def submit(self, rows: DataFrame, *, retry_failed: bool) -> None:
-        """Store what has no job yet. Groups are made in order of id: a repeated task makes the same ones."""
+    @contextlib.contextmanager
+    def looked_up(self, rows: DataFrame, *, retry_failed: bool) -> Iterator[DataFrame | None]:
+        """(id, text, after): the rows that have no job yet; None if all have one. Raises for changed ones.
+
+        In order of id, so that a repeated task makes the same groups.
+        """
         seen = self._seen(rows, retry_failed=retry_failed).sortWithinPartitions("id").persist()
         try:
             found = seen.agg(
@@ -192,10 +207,19 @@ class _Enrichment:
                     f"{validation.UNCHANGED}: give this one another name, or retry_failed=True if only rows "
                     "that failed have changed"
                 )
-            if found["wanted"]:
-                self._submit(seen.where("wanted").select("id", "text", "after"))
+            yield seen.where("wanted").select("id", "text", "after") if found["wanted"] else None
         finally:
             seen.unpersist()
+
+    def set_limits(self, limits: QueueLimits | None) -> None:
+        """Give the queue its limits: only once nothing is refused any more."""
+
+        async def set_them(wanted: QueueLimits) -> None:
+            async with await patiently(lambda: open_manager(self._request)) as manager:
+                await manager.set_limits(self._request.template.queue, wanted)
+
+        if limits is not None:
+            _loop.run(set_them(limits))
 
     def _seen(self, rows: DataFrame, *, retry_failed: bool) -> DataFrame:
         """(id, text, after, wanted, changed): each row with what the store knows of it."""
@@ -222,7 +246,10 @@ class _Enrichment:
             f.when(is_other, f.struct("text", "before")).alias("changed"),
         )
 
-    def _submit(self, wanted: DataFrame) -> None:
+    def submit(self, wanted: DataFrame | None) -> None:
+        """Store what was looked up."""
+        if wanted is None:
+            return
         told = wanted.mapInArrow(submitted(self._request), SUBMITTED_SCHEMA).collect()
         for one in told:
             match one["code"]:

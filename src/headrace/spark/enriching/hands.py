@@ -18,6 +18,7 @@ from headrace.errors import FleetFailed, InvalidInput
 from headrace.spark.enriching.request import Request
 from headrace.spark.fleet import Fleet, RunningFleet, start
 from headrace.spark.fleet.names import FLEET_CHARS_MAX
+from headrace.spark.fleet.plan import plan
 from headrace.worker import Settings, Worker
 
 if TYPE_CHECKING:
@@ -113,10 +114,10 @@ def _own_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def local_worker(
+def local_settings(
     task: Task[..., Any] | str, request: Request, wanted: int | Settings | None, url: str | None
-) -> LocalWorker | None:
-    """Before the submission: on a queue that is limited it makes room."""
+) -> Settings | None:
+    """Of the worker here, if one is wanted. Raises InvalidInput where it could not run the jobs."""
     if wanted is None:
         return None
     if isinstance(task, str):
@@ -129,25 +130,38 @@ def local_worker(
             f"{validation.UNCHANGED}"
         )
     settings = wanted if isinstance(wanted, Settings) else Settings(concurrency=wanted)
-    if settings.queues is None:
-        settings = replace(settings, queues=[request.template.queue])
+    return _for_queue(settings, request)
+
+
+def local_worker(task: Task[..., Any] | str, settings: Settings | None) -> LocalWorker | None:
+    """Before the submission: on a queue that is limited it makes room."""
+    if settings is None:
+        return None
+    assert isinstance(task, Task)
     return LocalWorker(task.app, settings)
 
 
-def hired_fleet(
-    spark: SparkSession, request: Request, wanted: Fleet | str | None
-) -> HiredFleet | None:
-    """After the submission, whose tasks need the slots that the fleet takes."""
+def planned_fleet(request: Request, wanted: Fleet | str | None) -> Fleet | None:
+    """The fleet with what it takes from the enrichment. Raises what planning it raises."""
     if wanted is None:
         return None
     fleet = Fleet(place=wanted) if isinstance(wanted, str) else wanted
-    settings = fleet.settings
-    if settings.queues is None:
-        settings = replace(settings, queues=[request.template.queue])
     fleet = replace(
         fleet,
         name=fleet.name or f"enrich-{request.name}"[:FLEET_CHARS_MAX],
         url=fleet.url or request.url,
-        settings=settings,
+        settings=_for_queue(fleet.settings, request),
     )
-    return HiredFleet(start(fleet, given=spark))
+    plan(fleet)
+    return fleet
+
+
+def hired_fleet(spark: SparkSession, fleet: Fleet | None) -> HiredFleet | None:
+    """After the submission, whose tasks need the slots that the fleet takes."""
+    return None if fleet is None else HiredFleet(start(fleet, given=spark))
+
+
+def _for_queue(settings: Settings, request: Request) -> Settings:
+    if settings.queues is not None:
+        return settings
+    return replace(settings, queues=[request.template.queue])

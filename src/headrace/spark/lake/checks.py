@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 12
 """Checks in one query: Spark plans them once, and runs them side by side."""
+_OF_EACH = 2
+"""Checks of every table besides its own: its key, and what must be there."""
 
 
 class Offence(NamedTuple):
@@ -84,12 +86,23 @@ def _offence(table: Table, check: str, rows: pa.Table) -> Offence:
 
 
 def run_checks(
-    spark: SparkSession, tables: Mapping[Table, Snapshot], seq: int
+    spark: SparkSession,
+    tables: Mapping[Table, Snapshot],
+    seq: int,
+    tell: Callable[[int, int], None],
 ) -> tuple[int, list[Offence]]:
-    """How many checks there were, and those that failed. The tables' views must be there."""
-    failed = [one for table, held in tables.items() for one in keys_and_gaps(table, held, seq)]
+    """How many checks there were, and those that failed. The tables' views must be there.
+
+    `tell` is told how many are done, and how many there are.
+    """
+    failed: list[Offence] = []
     every = [(table, check) for table in tables for check in table.checks]
+    total = _OF_EACH * len(tables) + len(every)
+    for done, (table, held) in enumerate(tables.items()):
+        tell(_OF_EACH * done, total)
+        failed += keys_and_gaps(table, held, seq)
     for start in range(0, len(every), _AT_ONCE):
+        tell(_OF_EACH * len(tables) + start, total)
         some = every[start : start + _AT_ONCE]
         counts = " UNION ALL ".join(
             f"SELECT {place} AS place, count(*) AS offending FROM ({check.sql})"  # noqa: S608 - our own words
@@ -99,7 +112,7 @@ def run_checks(
             if row.offending:
                 table, check = some[row.place]
                 failed.append(offence(spark, table.name, check, row.offending, seq))
-    return 2 * len(tables) + len(every), failed
+    return total, failed
 
 
 def offence(spark: SparkSession, table: str, check: Check, rows: int, seq: int) -> Offence:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,10 +70,12 @@ class Gold:
         attempts: DataFrame,
         starts: Mapping[Table, datetime | None],
         batch: int,
+        tell: Callable[[int], None],
     ) -> list[Refreshed]:
         """Compute each table from its moment's hour on (None: all) and put the rows in place of the old.
 
-        A table that is new, or has grown a column, is computed whole. Done again it gives the same.
+        A table that is new, or has grown a column, is computed whole. Done again it gives the same. `tell`
+        is told how many are done.
         """
 
         def one(table: Table) -> Refreshed:
@@ -86,7 +88,11 @@ class Gold:
             return Refreshed(table, _replace(folder, rows, start, batch))
 
         with ThreadPoolExecutor(THREADS, thread_name_prefix="headrace-gold") as pool:
-            return list(pool.map(one, starts))
+            refreshed: list[Refreshed] = []
+            for table in pool.map(one, starts):
+                refreshed.append(table)
+                tell(len(refreshed))
+            return refreshed
 
 
 def _replace(folder: Folder, rows: pa.Table, since: datetime | None, batch: int) -> int:

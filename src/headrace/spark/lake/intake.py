@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from headrace.spark.datasource import FORMAT
 from headrace.spark.lake.bronze import BATCH, Bronze, last_cursor
 from headrace.spark.lake.home import Home, Identity
 from headrace.spark.lake.silver import Silver
 from headrace.spark.lake.store import Store
+from headrace.spark.lake.telling import Step, Tell
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
 BATCH_EVENTS = 400_000
 """Events that the driver takes at once: some 200 MB in its memory."""
-
-Tell = Callable[[str, int], None]
-"""Told while it goes on: what is being done, and how much of it so far."""
 
 
 class Intake:
@@ -45,6 +43,7 @@ class Intake:
         self._identity = identity
         self._label = str(lake)
         self._tell = tell
+        self._way = Way(0)
 
     def prepare(self) -> None:
         """Make the tables, or bring them up to date. Raises LakeTooNew."""
@@ -55,7 +54,8 @@ class Intake:
         """Bronze first, then whatever silver lacks of it. Then the store may forget these events."""
         with self.calm:
             self.events += self.bronze.append(events, stream, stream_batch)
-            self._tell("events taken in", self.events)
+            place = self._way.at(events)
+            self._tell(Step(doing="events taken in", done=self.events, place=place))
             self.catch_up()
             if not events.num_rows:
                 return
@@ -79,6 +79,8 @@ class Intake:
     ) -> StreamingQuery:
         """Start reading the log: what is there now, or (with `every_seconds`) until it is stopped."""
         checkpoint = self._home.path / self._home.state().checkpoint
+        self._tell(Step(doing="events are read"))
+        self._way = Way(_seq(self._store.tail()))
 
         def taken(frame: DataFrame, number: int) -> None:
             try:
@@ -102,6 +104,34 @@ class Intake:
         if every_seconds is None:
             return writing.trigger(availableNow=True).start()
         return writing.trigger(processingTime=f"{every_seconds} seconds").start()
+
+
+class Way:
+    """How far along the log a stream is, from its first event to what was the end when it began.
+
+    By the numbers of the events, which every store gives in a row but for a few: how many events wait, not
+    every store can say without counting them.
+    """
+
+    def __init__(self, end: int) -> None:
+        self._end = end
+        self._start: int | None = None
+
+    def at(self, events: pa.Table) -> float | None:
+        """With these taken in, 0 to 1. None: they came after what was the end."""
+        if not events.num_rows:
+            return None
+        seqs = pc.min_max(events["seq"]).as_py()
+        if self._start is None:
+            self._start = seqs["min"] - 1
+        if seqs["min"] > self._end:
+            return None
+        place = (seqs["max"] - self._start) / (self._end - self._start)
+        return float(min(max(place, 0.0), 1.0))
+
+
+def _seq(cursor: str) -> int:
+    return int(cursor.rpartition(":")[2] or 0)
 
 
 def _stream_id(checkpoint: Path) -> str:

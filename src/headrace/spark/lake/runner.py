@@ -21,13 +21,14 @@ from headrace.spark.lake.continuity import check_continuity
 from headrace.spark.lake.delta import Folder, Snapshot
 from headrace.spark.lake.golden import Gold
 from headrace.spark.lake.home import Home, Identity, NoLake, State
-from headrace.spark.lake.intake import Intake, Tell
+from headrace.spark.lake.intake import Intake
 from headrace.spark.lake.quick import session_for
 from headrace.spark.lake.rebuild import rebuild
 from headrace.spark.lake.reconciliation import disagreements, missing_events
 from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE
 from headrace.spark.lake.store import Store
 from headrace.spark.lake.table import Table
+from headrace.spark.lake.telling import Step, Tell
 from headrace.spark.lake.views import frame_of
 from headrace.spark.session import is_remote, session
 
@@ -101,7 +102,7 @@ def opened(
             store=store,
             identity=identity,
             spark=session(spark() if callable(spark) else spark),
-            tell=tell or (lambda _doing, _done: None),
+            tell=tell or (lambda _step: None),
             tables=gold.of_lake(home.lake) if tables is None else tables,
         )
 
@@ -195,7 +196,7 @@ class Work:
 
     def rebuild(self) -> None:
         with self._timed("rebuild"):
-            self._tell("silver is computed anew", 0)
+            self._tell(Step(doing="silver is computed anew"))
             # First: whatever ends this, gold is computed from the new silver, and both are checked.
             self.home.touch(self._intake.bronze.folder.snapshot().mark(BATCH), _BEGINNING, 0)
             rebuild(self._spark, self._intake.bronze, self._intake.silver)
@@ -209,7 +210,11 @@ class Work:
             starts = self._gold.starts(touched, batch, everything=everything)
             if not starts:
                 return
-            self._tell("gold tables are computed", len(starts))
+
+            def told(done: int) -> None:
+                self._tell(Step(doing="gold tables computed", done=done, total=len(starts)))
+
+            told(0)
             jobs = standing.snapshots[JOBS_TABLE]
             spark = session_for(self._spark, jobs.rows)
             self._gold.refresh(
@@ -217,6 +222,7 @@ class Work:
                 frame_of(spark, ATTEMPTS_TABLE, standing.snapshots[ATTEMPTS_TABLE]),
                 starts,
                 batch,
+                told,
             )
             self.home.settled(batch)
             self._since = min(since or _BEGINNING for since in starts.values())
@@ -238,13 +244,17 @@ class Work:
             return 0
         least = 0 if everything else min(unchecked)
         with self._timed("checks"):
-            self._tell("checks are run", 0)
+
+            def told(done: int, total: int) -> None:
+                self._tell(Step(doing="checks run", done=done, total=total))
+
             of_gold = {table: self._gold.folder(table).snapshot() for table in self._gold.tables}
             snapshots = {**standing.snapshots, **of_gold}
             spark = session_for(self._spark, snapshots[JOBS_TABLE].rows)
             for table, snapshot in snapshots.items():
                 frame_of(spark, table, snapshot).createOrReplaceTempView(table.view)
-            count, failed = run_checks(spark, snapshots, least)
+            count, failed = run_checks(spark, snapshots, least, told)
+            self._tell(Step(doing="the lake is compared with the store"))
             failed += missing_events(
                 spark,
                 self._url,
