@@ -9,12 +9,19 @@ from pathlib import Path
 from headrace.app import Headrace
 from headrace.errors import InvalidInput
 
+_UNSTARTED = "nothing was started"
+
 
 def load_app(place: str) -> Headrace:
-    """Import `package.module:name`; the present folder counts, as it does for `python -m`."""
+    """Import `package.module:name`; the present folder counts, as it does for `python -m`.
+
+    Raises InvalidInput where there is no application, and what importing the module raises.
+    """
     module_name, colon, name = place.partition(":")
     if not (module_name and colon and name):
-        raise InvalidInput(f"{place!r} is not a place: write module:name, as in jobs:app")
+        raise InvalidInput(
+            f"{place!r} is not a place; {_UNSTARTED}: write module:name, as in jobs:app"
+        )
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -23,9 +30,11 @@ def load_app(place: str) -> Headrace:
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise  # the module is there; something that it imports is not
-        raise InvalidInput(f"there is no module {module_name!r} to import from {here}") from error
+        raise InvalidInput(
+            f"there is no module {module_name!r} to import from {here}; {_UNSTARTED}"
+        ) from error
     found = getattr(module, name, None)
     if not isinstance(found, Headrace):
         what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise InvalidInput(f"{place!r} is {what}; it must be a Headrace application")
+        raise InvalidInput(f"{place!r} is {what}; it must be a Headrace application; {_UNSTARTED}")
     return found

@@ -65,7 +65,9 @@ def plan(fleet: Fleet) -> Plan:
     validation.check_limit(fleet.tasks, "tasks", maximum=TASKS_MAX)
     app = load_app(fleet.place)
     if not app.tasks:
-        raise InvalidInput(f"{fleet.place} has no tasks: there is nothing for a fleet to run")
+        raise InvalidInput(
+            f"{fleet.place} has no tasks: there is nothing for a fleet to run; nothing was started"
+        )
     queues = fleet.settings.queues
     return Plan(
         fleet=fleet,
