@@ -311,6 +311,29 @@ async def test_plans_from_the_time_when_the_tables_were_empty_do_as_well(
     await manager.close()
 
 
+async def test_statistics_from_a_time_when_no_job_waited_do_as_well(
+    postgres_schemas: Schemas,
+) -> None:
+    """The server then expects that a job which waits is hardly ever found, and might look for all of them."""
+    postgres_url = postgres_schemas.take(unused=True)
+    store = await PostgresStore.open(postgres_url)
+    await backlog.fill(store, 1000, rare_every=1000, analyze=False)
+    async with store._pool.connection() as connection:
+        await connection.execute(
+            f"UPDATE {store._sql.quoted_schema}.jobs SET state = 'completed', finalized_at = now()"
+        )
+        await connection.execute(f"DELETE FROM {store._sql.quoted_schema}.ready_tags")
+        for table in sorted(BIG):
+            await connection.execute(f"ANALYZE {store._sql.quoted_schema}.{table}")
+    await backlog.fill(store, JOBS // 2, rare_every=1000, analyze=False)
+    await store.close()
+    plans = await Plans.on(postgres_url)
+    nodes = await plans.of(lambda: _everything(plans, limit=20))
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 1100  # how common a tag is, is counted up to a thousand
+    await plans.manager.close()
+
+
 async def _everything(plans: Plans, *, limit: int) -> None:
     """Each hot statement once, on a few jobs."""
     manager = plans.manager

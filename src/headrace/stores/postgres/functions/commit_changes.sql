@@ -215,27 +215,45 @@ BEGIN
         all_written := cardinality(applied) = change_count;
 
         IF cardinality(tags) > 0 THEN
+            -- Row by row, for the LIMIT: see lease_jobs and insert_jobs.
             DELETE FROM headrace.ready_tags
             USING unnest(tag_seqs, tags, tag_lanes, tag_run_ats) AS had (seq, tag, lane, run_at)
+            CROSS JOIN LATERAL (
+                SELECT line.ctid AS place
+                FROM headrace.ready_tags AS line
+                WHERE
+                    line.tag = had.tag
+                    AND line.lane = had.lane
+                    AND line.early IN (FALSE, TRUE) -- so that the whole key is given
+                    AND line.run_at = had.run_at
+                    AND line.seq = had.seq
+                LIMIT 1
+            ) AS found
             WHERE
                 (all_written OR had.seq = ANY (written_seqs))
-                AND ready_tags.tag = had.tag
-                AND ready_tags.lane = had.lane
-                AND ready_tags.early IN (FALSE, TRUE) -- so that the whole key is given
-                AND ready_tags.run_at = had.run_at
-                AND ready_tags.seq = had.seq;
+                AND ready_tags.ctid = found.place;
             INSERT INTO headrace.ready_tags (tag, lane, early, run_at, seq)
             SELECT
                 has.tag,
-                jobs.lane,
-                jobs.early,
-                jobs.run_at,
-                jobs.seq
+                job.lane,
+                job.early,
+                job.run_at,
+                job.seq
             FROM unnest(tag_seqs, tags) AS has (seq, tag)
-            INNER JOIN headrace.jobs ON jobs.seq = has.seq
+            CROSS JOIN LATERAL (
+                SELECT
+                    jobs.lane,
+                    jobs.early,
+                    jobs.run_at,
+                    jobs.seq,
+                    jobs.state
+                FROM headrace.jobs
+                WHERE jobs.seq = has.seq
+                LIMIT 1
+            ) AS job
             WHERE
                 (all_written OR has.seq = ANY (written_seqs))
-                AND jobs.state IN ('pending', 'retrying', 'lost');
+                AND job.state IN ('pending', 'retrying', 'lost');
         END IF;
 
         IF ended_ids IS NOT NULL THEN

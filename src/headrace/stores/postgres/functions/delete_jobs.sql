@@ -50,18 +50,31 @@ BEGIN
     INNER JOIN headrace.bodies ON bodies.seq = lost.seq
     CROSS JOIN LATERAL unnest(bodies.tags) AS had (tag);
     IF tag_names IS NOT NULL THEN
+        -- Row by row, for the LIMIT: see lease_jobs.
         DELETE FROM headrace.job_tags
         USING unnest(tag_names, tag_seqs) AS had (tag, seq)
-        WHERE job_tags.tag = had.tag AND job_tags.seq = had.seq;
+        CROSS JOIN LATERAL (
+            SELECT own.ctid AS place
+            FROM headrace.job_tags AS own
+            WHERE own.tag = had.tag AND own.seq = had.seq
+            LIMIT 1
+        ) AS found
+        WHERE job_tags.ctid = found.place;
         DELETE FROM headrace.ready_tags
         USING unnest(tag_names, tag_lanes, tag_earlies, tag_run_ats, tag_seqs)
         AS had (tag, lane, early, run_at, seq)
-        WHERE
-            ready_tags.tag = had.tag
-            AND ready_tags.lane = had.lane
-            AND ready_tags.early = had.early
-            AND ready_tags.run_at = had.run_at
-            AND ready_tags.seq = had.seq;
+        CROSS JOIN LATERAL (
+            SELECT line.ctid AS place
+            FROM headrace.ready_tags AS line
+            WHERE
+                line.tag = had.tag
+                AND line.lane = had.lane
+                AND line.early = had.early
+                AND line.run_at = had.run_at
+                AND line.seq = had.seq
+            LIMIT 1
+        ) AS found
+        WHERE ready_tags.ctid = found.place;
     END IF;
     SELECT
         array_agg(lanes.tenant),

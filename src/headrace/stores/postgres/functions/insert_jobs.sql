@@ -253,16 +253,28 @@ BEGIN
             new.tag,
             new_seqs[new.position]
         FROM unnest(tags, tag_positions) AS new (tag, position);
+        -- Job by job, for the LIMIT: where statistics say that hardly any job waits, a join would begin
+        -- with all that wait.
         INSERT INTO headrace.ready_tags (tag, lane, early, run_at, seq)
         SELECT
             new.tag,
-            jobs.lane,
-            jobs.early,
-            jobs.run_at,
-            jobs.seq
+            job.lane,
+            job.early,
+            job.run_at,
+            job.seq
         FROM unnest(tags, tag_positions) AS new (tag, position)
-        INNER JOIN headrace.jobs ON jobs.seq = new_seqs[new.position]
-        WHERE jobs.state IN ('pending', 'retrying', 'lost');
+        CROSS JOIN LATERAL (
+            SELECT
+                jobs.lane,
+                jobs.early,
+                jobs.run_at,
+                jobs.seq,
+                jobs.state
+            FROM headrace.jobs
+            WHERE jobs.seq = new_seqs[new.position]
+            LIMIT 1
+        ) AS job
+        WHERE job.state IN ('pending', 'retrying', 'lost');
     END IF;
 
     IF cardinality(edge_parents) > 0 THEN

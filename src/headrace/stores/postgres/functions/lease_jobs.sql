@@ -89,15 +89,23 @@ BEGIN
             ORDER BY taken.position
         ),
         untagged AS (
+            -- Row by row, for the LIMIT: where statistics say that there are hardly any, a join would begin
+            -- with all of them.
             DELETE FROM headrace.ready_tags
-            USING taken, unnest(taken.tags) AS had (tag)
-            WHERE
-                taken.tags <> '{}'
-                AND ready_tags.tag = had.tag
-                AND ready_tags.lane = taken.lane
-                AND ready_tags.early = taken.early
-                AND ready_tags.run_at = taken.run_at
-                AND ready_tags.seq = taken.seq
+            USING taken
+            CROSS JOIN LATERAL unnest(taken.tags) AS had (tag)
+            CROSS JOIN LATERAL (
+                SELECT line.ctid AS place
+                FROM headrace.ready_tags AS line
+                WHERE
+                    line.tag = had.tag
+                    AND line.lane = taken.lane
+                    AND line.early = taken.early
+                    AND line.run_at = taken.run_at
+                    AND line.seq = taken.seq
+                LIMIT 1
+            ) AS found
+            WHERE taken.tags <> '{}' AND ready_tags.ctid = found.place
         )
         SELECT
             taken.seq, taken.id, taken.lane, taken.state, taken.version, taken.run_at,
