@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import sys
 import time
@@ -16,6 +17,12 @@ from typing import Self
 ROOT = Path(__file__).parents[2]
 MARK_VARIABLE = "HEADRACE_TEST_MARK"
 LEFTOVER_SECONDS = 15.0
+_ORPHANED = re.compile(
+    r"Traceback \(most recent call last\):\n(?:  .*\n)*?"
+    r'  File ".*multiprocessing/spawn\.py", line \d+, in _main\n(?:  .*\n)*'
+    r"(?:EOFError: Ran out of input|_pickle\.UnpicklingError: pickle data was truncated)\n"
+)
+"""What Python prints in a child whose parent was killed before it had told the child what to run."""
 
 
 class Processes:
@@ -56,7 +63,7 @@ class Processes:
         return [
             f"{path.name}: {line}"
             for path in sorted(self._folder.glob("*.err"))
-            for line in path.read_text(errors="replace").splitlines()
+            for line in _ORPHANED.sub("", path.read_text(errors="replace")).splitlines()
             if not line.startswith("{") or '"level":"error"' in line
         ]
 
