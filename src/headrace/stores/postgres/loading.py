@@ -29,7 +29,13 @@ TIME = pa.timestamp("us", tz="UTC")
 STAGED_PREFIX = "load_staged_"
 STAGED_AGE_MAX = timedelta(days=7)
 """A write that has not ended by then never will."""
-DRIVER_ERRORS = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+DRIVER_ERRORS = (
+    asyncpg.PostgresError,
+    asyncpg.InterfaceError,
+    asyncpg.InternalClientError,
+    OSError,
+    TimeoutError,
+)
 OTHER_CONTENTS = "HR002"
 """Raised by load_forget_stored: the id of a row is that of a job with other contents."""
 
