@@ -1,0 +1,1 @@
+-- The functions changed after version 7, and are installed by migrations alone.
