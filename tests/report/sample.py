@@ -20,7 +20,8 @@ def write(lake: Path, jobs: int = JOBS) -> None:
     spark = session(master="local[2]", config={"spark.sql.shuffle.partitions": "2"})
     try:
         rows, attempts = silver(Day(jobs).run())
-        sources = Sources(spark.createDataFrame(rows), spark.createDataFrame(attempts), None)
+        frame = spark.createDataFrame(rows)
+        sources = Sources(frame, spark.createDataFrame(attempts), None, frame)
         for table in GOLD:
             assert table.transform is not None
             computed = table.transform(sources).toArrow()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,37 @@ def test_what_cannot_be_is_refused(
 ) -> None:
     assert main(["report", "--lake", str(lake), *words]) == Exit.USAGE
     assert told in capsys.readouterr().err
+
+
+def test_a_span_below_an_hour_is_of_the_last_hour(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--lake", str(lake), "--json", "--since", "1m"]) == Exit.OK
+    told = json.loads(capsys.readouterr().out)
+    assert (told["since"], told["until"]) == ("2026-11-16T13:00:00Z", "2026-11-16T13:02:00Z")
+
+
+def test_a_queue_that_the_lake_does_not_know_is_refused(
+    lake: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["report", "--lake", str(lake), "--queue", "mail", "--queue", "no such"]
+    assert main(words) == Exit.USAGE
+    error = capsys.readouterr().err
+    assert "knows no queue no such; nothing was written. It knows: " in error
+    assert "mail" in error
+
+
+def test_a_missing_file_of_the_lake_is_told_in_one_line(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = shutil.copytree(lake, tmp_path / "lake")
+    for file in (broken / "gold" / "throughput").rglob("*.parquet"):
+        file.unlink()
+    assert main(["report", "--lake", str(broken)]) == Exit.USAGE
+    error = capsys.readouterr().err
+    assert "cannot be read" in error
+    assert "--full" in error
+    assert "Traceback" not in error
 
 
 def test_a_folder_without_gold_says_what_to_run(

@@ -28,6 +28,7 @@ TABLES = (
     "paths",
 )
 DEFAULT_SPAN = timedelta(days=1)
+QUEUES_SHOWN_MAX = 10
 _NEVER = datetime.fromtimestamp(0, UTC)
 
 
@@ -35,6 +36,12 @@ class NoGold(InvalidInput):
     """There is nothing to report at that path."""
 
     code = "NO_GOLD"
+
+
+class LakeDamaged(InvalidInput):
+    """A file that the lake's tables refer to is gone, or cannot be read."""
+
+    code = "LAKE_DAMAGED"
 
 
 @dataclass(frozen=True)
@@ -87,15 +94,39 @@ def read(
             f"{lake} has no gold tables; nothing was written. "
             "Make them with: headrace pipeline run --url URL --lake " + str(lake)
         )
-    first, until = _ends(opened["throughput"])
-    begin = max(_begin(until, since), first) if first < until else until
-    hour = begin.replace(minute=0)
-    tables = {name: _cut(table, hour, until, queues) for name, table in opened.items()}
-    if (backlog := opened["backlog"]) is not None:
-        tables["backlog"] = pa.concat_tables(
-            [_levels_before(backlog, hour, queues), tables["backlog"]]
-        )
+    try:
+        _check_known(opened["throughput"], queues)
+        first, until = _ends(opened["throughput"])
+        begin = max(_begin(until, since), first) if first < until else until
+        hour = begin.replace(minute=0)
+        tables = {name: _cut(table, hour, until, queues) for name, table in opened.items()}
+        if (backlog := opened["backlog"]) is not None:
+            tables["backlog"] = pa.concat_tables(
+                [_levels_before(backlog, hour, queues), tables["backlog"]]
+            )
+    except (OSError, pa.ArrowInvalid) as error:
+        raise LakeDamaged(
+            f"a file of the lake at {lake} cannot be read ({_first_line(error)}); nothing was written. "
+            f"Compute its tables anew with: headrace pipeline run --url URL --lake {lake} --full"
+        ) from error
     return Gold(tables, begin, until, tuple(queues))
+
+
+def _check_known(throughput: DeltaTable, queues: Sequence[str]) -> None:
+    """Raise if a queue is named that the lake has never seen: an empty report would look like an idle one."""
+    if not queues:
+        return
+    named = pc.unique(throughput.to_pyarrow_dataset().to_table(["queue"])["queue"]).to_pylist()
+    unknown = sorted(set(queues) - set(named))
+    if unknown:
+        shown = ", ".join(sorted(named)[:QUEUES_SHOWN_MAX]) or "none"
+        raise NoGold(
+            f"the lake knows no queue {', '.join(unknown)}; nothing was written. It knows: {shown}"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
 
 
 def _open(path: Path) -> DeltaTable | None:
@@ -127,8 +158,9 @@ def _begin(until: datetime, since: datetime | timedelta | None) -> datetime:
             )
     else:
         begin = until - (since or DEFAULT_SPAN)
-        if begin.minute or begin.second:
-            begin += timedelta(hours=1)  # whole hours, and no more of them than asked for
+        next_hour = begin.replace(minute=0, second=0) + timedelta(hours=1)
+        if (begin.minute or begin.second) and next_hour < until:
+            begin = next_hour  # whole hours, and no more of them than asked for, but for the last
     return begin.replace(minute=0, second=0, microsecond=0)
 
 
