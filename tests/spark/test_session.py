@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyspark
 import pytest
 
 from headrace.spark import session
 from headrace.spark.java import JAVA_VERSION_MIN, NoJava, bundled, java_home, shim, version_of
+from headrace.spark.session import submitted_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -103,3 +106,60 @@ def test_a_session_starts_without_a_word(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.stdout, done.stderr) == ("3\n", "")
+
+
+def test_what_the_caller_set_outside_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    assert submitted_settings() == {}
+    (tmp_path / "spark-defaults.conf").write_text(
+        "# ours\nspark.master spark://a:7077\nspark.sql.session.timeZone=Europe/Berlin\n\nother x\n"
+    )
+    assert submitted_settings() == {
+        "spark.master": "spark://a:7077",
+        "spark.sql.session.timeZone": "Europe/Berlin",
+    }
+    monkeypatch.setenv(
+        "PYSPARK_SUBMIT_ARGS", "--master local[1] --conf 'spark.app.name=a b' pyspark-shell"
+    )
+    assert submitted_settings() == {
+        "spark.master": "local[1]",
+        "spark.app.name": "a b",
+        "spark.sql.session.timeZone": "Europe/Berlin",
+    }
+
+
+_SUBMITTED = """
+import sys
+from headrace.spark import session
+made = session()
+context = made.sparkContext
+conf = made.conf.get
+print("TOLD", context.master, conf("spark.sql.session.timeZone"), context.getConf().get("spark.ui.enabled"))
+"""
+
+
+def test_spark_submit_is_obeyed(tmp_path: Path) -> None:
+    program = tmp_path / "told.py"
+    program.write_text(_SUBMITTED)
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    told = subprocess.run(
+        [
+            str(submit),
+            *("--master", "local[1]"),
+            *("--conf", "spark.sql.session.timeZone=Asia/Tokyo"),
+            *("--conf", "spark.ui.enabled=false"),
+            *("--conf", "spark.driver.bindAddress=127.0.0.1"),
+            *("--conf", "spark.driver.host=127.0.0.1"),
+            str(program),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=True,
+        env={**os.environ, "JAVA_HOME": str(java_home()), "PYSPARK_PYTHON": sys.executable},
+    )
+    assert "TOLD local[1] Asia/Tokyo false" in told.stdout
