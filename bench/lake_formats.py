@@ -177,12 +177,14 @@ class Delta:
         self._jobs.prepare()
 
     def take(self, work: Work, number: int) -> None:
-        self._events.commit(self._events.write(work.events), marks={MARK: number})
+        self._events.commit(
+            self._events.snapshot(), self._events.write(work.events), marks={MARK: number}
+        )
         held = self._jobs.snapshot()
         open_files = [file for file in held.files if not file.partition["ended"]]
         gone, kept = without(held, "last_seq", work.gone, open_files)
         rows = pa.concat_tables([kept, work.come])
-        self._jobs.commit(self._jobs.write(rows), gone, marks={MARK: number})
+        self._jobs.commit(held, self._jobs.write(rows), gone, marks={MARK: number})
 
     @staticmethod
     def read(folder: Path, columns: Sequence[str]) -> pa.Table:

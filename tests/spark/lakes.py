@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import duckdb
+import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pds
 from deltalake import DeltaTable
 
 from headrace.connect import open_store
@@ -135,3 +139,34 @@ def _same(one: Any, other: Any) -> bool:
 def rows(table: pa.Table) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = table.to_pylist()
     return found
+
+
+def assert_filters_find_all(table: Path, values_max: int = 6) -> None:
+    """Values of every column, asked for by readers that pass files over, against a full scan."""
+    delta = DeltaTable(str(table))
+    dataset = delta.to_pyarrow_dataset()
+    whole = _whole(delta)
+    lazy = pl.scan_delta(str(table))
+    for field in dataset.schema:
+        if pa.types.is_nested(field.type):
+            continue
+        held = whole[field.name].to_pylist()
+        for value in sorted(set(held) - {None}, key=str)[:values_max]:
+            wanted = held.count(value)
+            literal = pa.scalar(value, field.type)
+            assert dataset.count_rows(filter=pc.field(field.name) == literal) == wanted, field.name
+            asked = f'SELECT count(*) FROM dataset WHERE "{field.name}" = ?'
+            assert duckdb.execute(asked, [value]).fetchone() == (wanted,), field.name
+            found = delta.to_pandas(columns=[field.name], filters=[(field.name, "=", value)])
+            assert len(found) == wanted, field.name
+            assert lazy.filter(pl.col(field.name) == value).collect().height == wanted, field.name
+        assert dataset.count_rows(filter=pc.field(field.name).is_null()) == held.count(None)
+
+
+def _whole(delta: DeltaTable) -> pa.Table:
+    """Every row of every file, whatever the log says of the files."""
+    files = delta.file_uris()
+    names = delta.metadata().partition_columns
+    schema = pa.schema(delta.schema().to_arrow())
+    parts = pds.partitioning(pa.schema([schema.field(name) for name in names]), flavor="hive")
+    return pds.dataset(files, schema=schema, format="parquet", partitioning=parts).to_table()

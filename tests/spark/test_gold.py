@@ -57,7 +57,8 @@ def sources_of(
     spark: SparkSession, lives: Sequence[Life], since: datetime | None = None
 ) -> Sources:
     jobs, attempts = silver(lives)
-    return Sources(spark.createDataFrame(jobs), spark.createDataFrame(attempts), since)
+    frame = spark.createDataFrame(jobs)
+    return Sources(frame, spark.createDataFrame(attempts), since, frame)
 
 
 def minute_of(row: Mapping[str, Any]) -> int:
@@ -368,7 +369,7 @@ def live(life: Life, rng: random.Random) -> None:
 def at_random(spark: SparkSession) -> Iterator[Sources]:
     sources = sources_of(spark, any_lives(seed=5, count=250))
     jobs, attempts = sources.jobs.cache(), sources.attempts.cache()
-    yield Sources(jobs, attempts, None)
+    yield Sources(jobs, attempts, None, jobs)
     jobs.unpersist()
     attempts.unpersist()
 
@@ -383,7 +384,8 @@ def test_from_any_hour_on_the_rows_are_the_same(
     name: str, at_random: Sources, whole: dict[str, list[dict[str, Any]]]
 ) -> None:
     since = at(180)
-    later = rows_of(TABLES[name], Sources(at_random.jobs, at_random.attempts, since))
+    sources = Sources(at_random.jobs, at_random.attempts, since, at_random.jobs)
+    later = rows_of(TABLES[name], sources)
     expected = [row for row in whole[name] if row["hour"] >= since]
     assert later == approximately(expected)
     assert 0 < len(later) < len(whole[name])

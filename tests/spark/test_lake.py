@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
@@ -23,16 +24,17 @@ from headrace import JobSpec
 from headrace.connect import open_store
 from headrace.errors import InvalidInput, StoreUnavailable
 from headrace.model import TERMINAL, Event, EventKind
-from headrace.spark.lake import upkeep
+from headrace.spark.lake import delta, upkeep
 from headrace.spark.lake.bronze import Bronze, last_cursor
-from headrace.spark.lake.delta import Folder, LakeTooNew, Snapshot
-from headrace.spark.lake.home import Home, LakeBusy, LakeUnusable, NoLake, OtherStore
+from headrace.spark.lake.delta import Folder, LakeBusy, LakeTooNew, Snapshot
+from headrace.spark.lake.home import Home, LakeUnusable, NoLake, OtherStore
 from headrace.spark.lake.intake import Intake, Way
 from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.statistics import statistics_of
 from headrace.spark.lake.store import Store
 from headrace.stores.memory import MemoryStore
 from tests.spark import gold_oracle
-from tests.spark.lakes import assert_exact
+from tests.spark.lakes import assert_exact, assert_filters_find_all
 from tests.spark.wild import all_events, table_of, wild_on
 
 
@@ -218,11 +220,12 @@ def test_a_column_that_came_later_is_added_in_place(tmp_path: Path) -> None:
     day = datetime(2026, 1, 1, tzinfo=UTC).date()
     folder = Folder(tmp_path / "t", old, ["on"])
     assert folder.prepare()
-    folder.commit(folder.write(pa.table({"seq": [1], "on": [day]})))
+    folder.commit(folder.snapshot(), folder.write(pa.table({"seq": [1], "on": [day]})))
     grown = Folder(tmp_path / "t", new, ["on"])
     assert grown.prepare()
     assert not grown.prepare()
-    grown.commit(grown.write(pa.table({"seq": [2], "note": ["n"], "on": [day]})))
+    rows = pa.table({"seq": [2], "note": ["n"], "on": [day]})
+    grown.commit(grown.snapshot(), grown.write(rows))
     assert grown.snapshot().read(["seq", "note"]).sort_by("seq").to_pylist() == [
         {"seq": 1, "note": None},
         {"seq": 2, "note": "n"},
@@ -446,3 +449,109 @@ def test_a_stream_knows_how_far_along_the_log_it_is() -> None:
     assert way.at(events(112, 111, 130)) == 0.75
     assert way.at(events(139, 141)) == 1.0
     assert way.at(events(142)) is None
+
+
+# --- what the Delta log says of a file ------------------------------------------------------------
+
+KINDS = pa.schema(
+    [
+        ("word", pa.string()),
+        ("long_word", pa.string()),
+        ("number", pa.int64()),
+        ("ratio", pa.float64()),
+        ("flag", pa.bool_()),
+        ("moment", pa.timestamp("us", tz="UTC")),
+        ("nothing", pa.string()),
+        ("sometimes", pa.string()),
+        ("day", pa.date32()),
+    ]
+)
+
+
+def rows_of_kinds(number: int) -> pa.Table:
+    moment = datetime(2026, 1, number, 3, 4, 5, 678901, UTC)
+    return pa.table(
+        {
+            "word": [f"x{number}", "y", "é", ""],
+            "long_word": [f"{'z' * 100}{number}", "a", "\U0001f600" * 70, "z" * 64],
+            "number": [number, 2, -5, 2**62],
+            "ratio": [number * 1.5, 2.5, -0.0, 1e300],
+            "flag": [number % 2 == 0] * 4,
+            "moment": [moment] * 4,
+            "nothing": [None] * 4,
+            "sometimes": [None, f"m{number}", None, "m"],
+            "day": [moment.date()] * 4,
+        },
+        schema=KINDS,
+    )
+
+
+def test_a_filter_on_any_column_finds_its_rows(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "t", KINDS, ["day"])
+    folder.prepare()
+    for number in (1, 2, 3):
+        folder.commit(folder.snapshot(), folder.write(rows_of_kinds(number)))
+    assert_filters_find_all(folder.path)
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), -float("inf")])
+def test_a_file_that_cannot_be_bounded_is_never_passed_over(tmp_path: Path, odd: float) -> None:
+    folder = Folder(tmp_path / "t", KINDS, ["day"])
+    folder.prepare()
+    rows = rows_of_kinds(1)
+    place = rows.schema.names.index("ratio")
+    odd_rows = rows.set_column(place, "ratio", pa.array([odd] * 4, pa.float64()))
+    folder.commit(folder.snapshot(), folder.write(odd_rows.cast(KINDS)))
+    dataset = DeltaTable(str(folder.path)).to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("word") == "x1").num_rows == 1
+    assert folder.snapshot().high("number") == 2**62
+
+
+def test_the_statistics_of_a_lake_from_before_are_mended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path / "t", KINDS, ["day"])
+
+    def numbers_and_times_only(rows: pa.Table) -> dict[str, Any]:
+        told = statistics_of(rows)
+        for bounds in (told["minValues"], told["maxValues"]):
+            for name in ("word", "long_word", "ratio", "flag", "sometimes"):
+                bounds.pop(name, None)
+        return told
+
+    with monkeypatch.context() as patch:
+        patch.setattr(delta, "statistics_of", numbers_and_times_only)
+        patch.setattr(delta, "_STATISTICS_VERSION", -1)
+        folder.prepare()
+        for number in (1, 2):
+            folder.commit(folder.snapshot(), folder.write(rows_of_kinds(number)))
+    dataset = DeltaTable(str(folder.path)).to_pyarrow_dataset()
+    assert dataset.to_table(filter=pc.field("word") == "x1").num_rows == 0  # the lie
+    before = {file.path for file in folder.snapshot().files}
+    assert not folder.prepare()
+    assert {file.path for file in folder.snapshot().files} == before
+    assert_filters_find_all(folder.path)
+    version = folder.snapshot().version
+    folder.prepare()
+    assert folder.snapshot().version == version, "mended once"
+
+
+def test_a_column_that_came_later_is_bounded_in_old_files(tmp_path: Path) -> None:
+    names = [name for name in KINDS.names if name != "word"]
+    old = Folder(tmp_path / "t", pa.schema([KINDS.field(name) for name in names]), ["day"])
+    old.prepare()
+    old.commit(old.snapshot(), old.write(rows_of_kinds(1).select(names)))
+    grown = Folder(tmp_path / "t", KINDS, ["day"])
+    assert grown.prepare()
+    grown.commit(grown.snapshot(), grown.write(rows_of_kinds(2)))
+    assert_filters_find_all(grown.path)
+
+
+def test_a_commit_holds_only_on_what_it_was_computed_from(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "t", KINDS, ["day"])
+    folder.prepare()
+    base = folder.snapshot()
+    folder.commit(base, folder.write(rows_of_kinds(1)))
+    with pytest.raises(LakeBusy, match="another writer since version"):
+        folder.commit(base, folder.write(rows_of_kinds(1)))
+    assert folder.snapshot().rows == 4

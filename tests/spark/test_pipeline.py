@@ -5,27 +5,31 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
 import polars as pl
+import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
 from headrace.cli import main
 from headrace.connect import connect
+from headrace.report import read
 from headrace.spark import pipeline
 from headrace.spark.lake.checks import ChecksFailed
 from headrace.spark.lake.continuity import LogBroken
+from headrace.spark.lake.delta import LakeBusy
 from headrace.spark.lake.gold import latency, throughput
-from headrace.spark.lake.home import LakeBusy, OtherStore
+from headrace.spark.lake.home import OtherStore
 from headrace.spark.lake.rebuild import rebuild
 from headrace.spark.lake.runner import opened
 from headrace.spark.lake.store import Store, reader_of
 from tests.spark import oracle
-from tests.spark.lakes import assert_exact, happen, plain_run
+from tests.spark.lakes import assert_exact, assert_filters_find_all, happen, plain_run
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,6 +72,23 @@ def test_every_table_equals_plain_python_and_grows_with_the_log(
     assert second.since is not None
     assert_exact(lake, more)
     assert_gold_counts(lake, more)
+    for name in (
+        "bronze/events",
+        "silver/jobs",
+        "silver/attempts",
+        "gold/throughput",
+        "gold/latency",
+    ):
+        assert_filters_find_all(lake / name, values_max=2)
+    queue, submitted = max(Counter(row["queue"] for row in oracle.jobs(more)).items())
+    assert (
+        pc.sum(
+            read(lake, since=datetime(2000, 1, 1, tzinfo=UTC), queues=[queue])["throughput"][
+                "submitted"
+            ]
+        ).as_py()
+        == submitted
+    )
 
     async def reached() -> str:
         async with await connect(durable_url) as manager:

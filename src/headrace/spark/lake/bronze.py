@@ -65,7 +65,8 @@ class Bronze:
         rows = fresh.append_column("on", fresh["at"].cast(pa.date32())).append_column(
             "batch", pa.repeat(pa.scalar(number, pa.int64()), fresh.num_rows)
         )
-        self.folder.commit(self.folder.write(rows), marks={stream: stream_batch, BATCH: number})
+        marks = {stream: stream_batch, BATCH: number}
+        self.folder.commit(snapshot, self.folder.write(rows), marks=marks)
         return int(fresh.num_rows)
 
     def batch(self, snapshot: Snapshot, number: int) -> pa.Table:

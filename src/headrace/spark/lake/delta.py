@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,9 +23,11 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pds
 import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
+from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
-from headrace.errors import InvalidInput
+from headrace.errors import HeadraceError, InvalidInput
+from headrace.spark.lake.statistics import are_whole, statistics_of
 
 FILE_ROWS_MAX = 1_000_000
 ROW_GROUP_ROWS = 131_072
@@ -39,10 +40,21 @@ _CONFIGURATION = {
 }
 
 
+_STATISTICS = "headrace statistics"
+"""The mark: from this version of `statistics_of` on, what the log says of the files can be relied on."""
+_STATISTICS_VERSION = 1
+
+
 class LakeTooNew(InvalidInput):
     """A table of the lake has columns that this version does not know. Nothing was changed."""
 
     code = "LAKE_TOO_NEW"
+
+
+class LakeBusy(HeadraceError):
+    """Another pipeline works on the lake. Nothing was changed."""
+
+    code = "LAKE_BUSY"
 
 
 class File(NamedTuple):
@@ -55,11 +67,21 @@ class File(NamedTuple):
     partition: Mapping[str, Any]
     low: Mapping[str, Any]
     high: Mapping[str, Any]
+    nulls: Mapping[str, int | None] = {}
+    bounded: bool = True
+    """Whether its statistics name every column's bounds, or none."""
 
     def may_hold(self, column: str, low: Any, high: Any) -> bool:
         """Whether a value between the two, both included, may be in it."""
         least, most = self.low.get(column), self.high.get(column)
         return least is None or most is None or not (most < low or least > high)
+
+    def may_reach(self, column: str, low: Any) -> bool:
+        """Whether a value of at least this may be in it."""
+        if self.nulls.get(column) == self.rows:
+            return False
+        most = self.high.get(column)
+        return most is None or bool(most >= low)
 
 
 class Snapshot:
@@ -94,7 +116,10 @@ class Snapshot:
 
     def high(self, column: str) -> Any:
         """The greatest value of a column, as the statistics of the files tell; None if it is empty."""
-        return max((file.high[column] for file in self.files), default=None)
+        told = [file.high.get(column) for file in self.files]
+        untold = [file for file, high in zip(self.files, told, strict=True) if high is None]
+        read = pc.max(self.read([column], files=untold)[column]).as_py() if untold else None
+        return max((high for high in [*told, read] if high is not None), default=None)
 
     def read(
         self,
@@ -151,6 +176,7 @@ class Folder:
                 configuration=_CONFIGURATION,
             )
             self.flush(0)
+            self.commit(self.snapshot(), (), marks={_STATISTICS: _STATISTICS_VERSION})
             for folder in self.path.parents[:2]:
                 flush_folder(folder)
             return True
@@ -172,7 +198,31 @@ class Folder:
             version = table.version()
             table.alter.add_columns(missing)
             self.flush(version)
+        self.mend_statistics(even_if_marked=bool(missing))
         return bool(missing)
+
+    def mend_statistics(self, *, even_if_marked: bool = False) -> None:
+        """Give files the statistics that they lack: of text, which early versions left out; of new columns.
+
+        Each file joins the table once more, with the same rows; whoever reads meanwhile sees old or new.
+        """
+        held = self.snapshot()
+        if held.mark(_STATISTICS) >= _STATISTICS_VERSION and not even_if_marked:
+            return
+        names = [name for name in self.schema.names if name not in self.partition_by]
+        again = [
+            AddAction(
+                path=file.path,
+                size=file.size_bytes,
+                partition_values=_spelled(file.partition),
+                modification_time=int(time.time() * 1000),
+                data_change=False,
+                stats=json.dumps(statistics_of(held.read(names, files=[file]))),
+            )
+            for file in held.files
+            if not file.bounded
+        ]
+        self.commit(held, again, marks={_STATISTICS: _STATISTICS_VERSION}, rows_change=False)
 
     def snapshot(self) -> Snapshot:
         return Snapshot(self.path, self.schema, DeltaTable(str(self.path)))
@@ -188,6 +238,7 @@ class Folder:
 
     def commit(
         self,
+        base: Snapshot,
         add: Sequence[AddAction],
         remove: Sequence[File] = (),
         *,
@@ -196,26 +247,35 @@ class Folder:
     ) -> None:
         """These files come, those go, and the marks are set: in one step, or not at all.
 
-        Without `rows_change`, the files that come hold the rows of those that go.
+        Only if the table is still as it was at `base`, which the change was computed from; otherwise raises
+        LakeBusy. Without `rows_change`, the files that come hold the rows of those that go.
         """
         now_ms = int(time.time() * 1000)
         gone = [
             RemoveAction(file.path, rows_change, now_ms, file.size_bytes, _spelled(file.partition))
             for file in remove
         ]
-        table = DeltaTable(str(self.path))
-        table.create_write_transaction(
-            [*(replace(action, data_change=rows_change) for action in add), *gone],
-            "append",
-            table.schema(),
-            list(self.partition_by),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(name, n) for name, n in (marks or {}).items()],
-            ),
-            post_commithook_properties=PostCommitHookProperties(
-                create_checkpoint=True, cleanup_expired_logs=False
-            ),
-        )
+        table = DeltaTable(str(self.path), version=base.version)
+        try:
+            table.create_write_transaction(
+                [*(replace(action, data_change=rows_change) for action in add), *gone],
+                "append",
+                table.schema(),
+                list(self.partition_by),
+                commit_properties=CommitProperties(
+                    app_transactions=[Transaction(name, n) for name, n in (marks or {}).items()],
+                    max_commit_retries=0,
+                ),
+                post_commithook_properties=PostCommitHookProperties(
+                    create_checkpoint=True, cleanup_expired_logs=False
+                ),
+            )
+        except CommitFailedError as error:
+            raise LakeBusy(
+                f"{self.path} was changed by another writer since version {base.version}, which this change "
+                "was computed from; nothing was changed. Let one pipeline at a time work on a lake, then run "
+                "it again"
+            ) from error
         self.flush(table.version(), add)
 
     def flush(self, version: int, added: Sequence[AddAction] = ()) -> None:
@@ -260,7 +320,7 @@ class Folder:
             partition_values=spelled,
             modification_time=int(time.time() * 1000),
             data_change=True,
-            stats=json.dumps(_statistics(rows)),
+            stats=json.dumps(statistics_of(rows)),
         )
 
 
@@ -314,33 +374,6 @@ def _by_partition(
     return found
 
 
-def _statistics(rows: pa.Table) -> dict[str, Any]:
-    """In the words of the Delta protocol: what lets readers pass a file over."""
-    low: dict[str, Any] = {}
-    high: dict[str, Any] = {}
-    nulls: dict[str, int] = {}
-    for field in rows.schema:
-        if pa.types.is_nested(field.type):
-            continue
-        nulls[field.name] = rows[field.name].null_count
-        if pa.types.is_integer(field.type) or pa.types.is_temporal(field.type):
-            bounds = pc.min_max(rows[field.name]).as_py()
-            if bounds["min"] is not None:
-                low[field.name] = _told(bounds["min"])
-                high[field.name] = _told(bounds["max"])
-    return {"numRecords": rows.num_rows, "minValues": low, "maxValues": high, "nullCount": nulls}
-
-
-def _told(value: Any) -> Any:
-    match value:
-        case datetime():
-            return value.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        case date():
-            return value.isoformat()
-        case _:
-            return value
-
-
 def _spelled(values: Mapping[str, Any]) -> dict[str, str | None]:
     """Partition values as the Delta log and the folders' names spell them."""
     return {
@@ -364,6 +397,8 @@ def _file(row: Mapping[str, Any]) -> File:
         partition=part("partition."),
         low=part("min."),
         high=part("max."),
+        nulls=part("null_count."),
+        bounded=are_whole(row),
     )
 
 

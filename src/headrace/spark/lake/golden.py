@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from headrace.spark.lake.delta import File, Folder
-from headrace.spark.lake.silver import BATCH
+from headrace.spark.lake.delta import File, Folder, Snapshot
+from headrace.spark.lake.gold import window
+from headrace.spark.lake.silver import ATTEMPTS_TABLE, BATCH, JOBS_TABLE
 from headrace.spark.lake.table import Sources, Table
-from headrace.spark.lake.views import schema_of
+from headrace.spark.lake.views import frame_of, schema_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import SparkSession
 
 THREADS = 3
 """Tables computed at once: each leaves the cores idle while Spark plans it."""
@@ -28,6 +29,33 @@ class Refreshed(NamedTuple):
     table: Table
     rows: int
     """Written, the ones that stayed as they were in a rewritten day included."""
+
+
+class SilverFrames:
+    """Silver at one moment, as gold is computed from it."""
+
+    def __init__(self, spark: SparkSession, jobs: Snapshot, attempts: Snapshot) -> None:
+        self._spark = spark
+        self._jobs = jobs
+        self._attempts = attempts
+
+    def describe(self, step: str) -> None:
+        """The jobs that this thread starts from now on, as Spark's own page names them."""
+        self._spark.sparkContext.setJobDescription(step)
+
+    def since(self, moment: datetime | None) -> Sources:
+        """What a table needs whose hours from this one on are computed anew.
+
+        Files that cannot matter are left out by the statistics of the snapshot: Spark would open each.
+        """
+        jobs = window.files_since(self._jobs.files, *window.JOB_SPAN, moment)
+        attempts = window.files_since(self._attempts.files, *window.ATTEMPT_SPAN, moment)
+        return Sources(
+            jobs=frame_of(self._spark, JOBS_TABLE, self._jobs, jobs),
+            attempts=frame_of(self._spark, ATTEMPTS_TABLE, self._attempts, attempts),
+            since=moment,
+            all_jobs=frame_of(self._spark, JOBS_TABLE, self._jobs),
+        )
 
 
 class Gold:
@@ -40,6 +68,13 @@ class Gold:
     def folder(self, table: Table) -> Folder:
         schema = to_arrow_schema(schema_of(table), timezone="UTC")
         return Folder(self._lake / table.name, schema, table.partition_by)
+
+    def mend_statistics(self) -> None:
+        """Also of tables that this run has no reason to write."""
+        for table in self.tables:
+            folder = self.folder(table)
+            if folder.exists:
+                folder.mend_statistics()
 
     def starts(
         self, touched: Mapping[int, datetime], batch: int, *, everything: bool
@@ -66,8 +101,7 @@ class Gold:
 
     def refresh(
         self,
-        jobs: DataFrame,
-        attempts: DataFrame,
+        silver: SilverFrames,
         starts: Mapping[Table, datetime | None],
         batch: int,
         tell: Callable[[int], None],
@@ -83,7 +117,8 @@ class Gold:
             since = starts[table]
             start = None if folder.prepare() or since is None else _hour(since)
             assert table.transform is not None
-            computed = table.transform(Sources(jobs, attempts, start)).toArrow()
+            silver.describe(f"headrace: {table.name}")
+            computed = table.transform(silver.since(start)).toArrow()
             rows = computed.select(folder.schema.names).cast(folder.schema)
             return Refreshed(table, _replace(folder, rows, start, batch))
 
@@ -104,7 +139,7 @@ def _replace(folder: Folder, rows: pa.Table, since: datetime | None, batch: int)
         kept = snapshot.read(where=pc.field("hour") < pa.scalar(since), files=edge)
         rows = pa.concat_tables([kept, rows])
     marks = {BATCH: batch} if batch >= 0 else {}
-    folder.commit(folder.write(rows), gone, marks=marks)
+    folder.commit(snapshot, folder.write(rows), gone, marks=marks)
     return int(rows.num_rows)
 
 

@@ -20,7 +20,7 @@ import msgspec
 from deltalake.exceptions import DeltaError
 
 from headrace.errors import HeadraceError, InvalidInput
-from headrace.spark.lake.delta import LakeTooNew, flush_folder
+from headrace.spark.lake.delta import LakeBusy, LakeTooNew, flush_folder
 
 FORMAT = 1
 FOLDER = "_headrace"
@@ -45,12 +45,6 @@ class OtherStore(InvalidInput):
     """The lake holds the events of another store. Nothing was changed."""
 
     code = "OTHER_STORE"
-
-
-class LakeBusy(HeadraceError):
-    """Another pipeline works on the lake. Nothing was changed."""
-
-    code = "LAKE_BUSY"
 
 
 class LakeUnusable(HeadraceError):

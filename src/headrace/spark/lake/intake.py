@@ -38,6 +38,8 @@ class Intake:
         self.failure: BaseException | None = None
         """Why a batch was not taken in: Spark would tell it wrapped in its own errors."""
         self.events = 0
+        self.folds = True
+        """False: silver is left behind for now, since it will be computed anew from all of bronze."""
         self._home = home
         self._store = store
         self._identity = identity
@@ -65,6 +67,8 @@ class Intake:
 
     def catch_up(self) -> None:
         """Take into silver the batches that bronze has and silver has not."""
+        if not self.folds:
+            return
         held = self.bronze.folder.snapshot()
         for number in range(self.silver.jobs.snapshot().mark(BATCH) + 1, held.mark(BATCH) + 1):
             events = self.bronze.batch(held, number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from deltalake.transaction import AddAction
 from headrace.spark import folding
 from headrace.spark.lake.bronze import BATCH, EVENTS_TABLE, Bronze
 from headrace.spark.lake.delta import Folder
+from headrace.spark.lake.home import LakeUnusable
 from headrace.spark.lake.silver import Silver, attempt_rows, job_rows
 from headrace.spark.lake.views import frame_of
 from headrace.spark.schemas import EVENTS
@@ -32,6 +33,10 @@ def rebuild(spark: SparkSession, bronze: Bronze, silver: Silver) -> None:
     commit, and the new ones from it on. A crash before leaves the old; between the two tables, one of each,
     both of them right.
     """
+    bases = {
+        (silver.attempts, "attempts"): silver.attempts.snapshot(),
+        (silver.jobs, "jobs"): silver.jobs.snapshot(),
+    }
     snapshot = bronze.folder.snapshot()
     batch = snapshot.mark(BATCH)
     events = frame_of(spark, EVENTS_TABLE, snapshot).select(*(f"`{name}`" for name in EVENTS.names))
@@ -41,11 +46,22 @@ def rebuild(spark: SparkSession, bronze: Bronze, silver: Silver) -> None:
         .mapInArrow(_folding(silver.jobs, silver.attempts), _WRITTEN)
         .collect()
     )
-    for folder, name in ((silver.attempts, "attempts"), (silver.jobs, "jobs")):
+    for (folder, name), base in bases.items():
         actions = [
             AddAction(**msgspec.json.decode(row.action)) for row in written if row.table == name
         ]
-        folder.commit(actions, folder.snapshot().files, marks={BATCH: batch})
+        _check_seen(folder, actions)
+        folder.commit(base, actions, base.files, marks={BATCH: batch})
+
+
+def _check_seen(folder: Folder, actions: Sequence[AddAction]) -> None:
+    """What tasks wrote where the driver cannot see it must not join a table: no reader could open it."""
+    for action in actions:
+        if not (folder.path / action.path).is_file():
+            raise LakeUnusable(
+                f"{folder.path / action.path}, which a task has written, is not there for the driver; "
+                "nothing was changed. The lake must lie in a folder that all hosts of the cluster share"
+            )
 
 
 def _folding(

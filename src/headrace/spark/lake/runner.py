@@ -19,7 +19,7 @@ from headrace.spark.lake.bronze import BATCH, EVENTS_TABLE
 from headrace.spark.lake.checks import ChecksFailed, run_checks
 from headrace.spark.lake.continuity import check_continuity
 from headrace.spark.lake.delta import Folder, Snapshot
-from headrace.spark.lake.golden import Gold
+from headrace.spark.lake.golden import Gold, SilverFrames
 from headrace.spark.lake.home import Home, Identity, NoLake, State
 from headrace.spark.lake.intake import Intake
 from headrace.spark.lake.quick import session_for
@@ -149,9 +149,11 @@ class Work:
     def start(self, *, anew: bool = False) -> None:
         """Make the tables, and take into silver what a crash left undone.
 
-        `anew`: the log will be read from its beginning. Raises LogBroken, LakeTooNew.
+        `anew`: the log will be read from its beginning, and silver computed from all of bronze after that:
+        until then nothing is folded. Raises LogBroken, LakeTooNew.
         """
         with self._timed("prepare"):
+            self._intake.folds = not anew
             self._intake.prepare()
             self._check_log(anew=anew)
             self._intake.catch_up()
@@ -200,10 +202,12 @@ class Work:
             # First: whatever ends this, gold is computed from the new silver, and both are checked.
             self.home.touch(self._intake.bronze.folder.snapshot().mark(BATCH), _BEGINNING, 0)
             rebuild(self._spark, self._intake.bronze, self._intake.silver)
+            self._intake.folds = True
 
     def refresh(self, *, everything: bool) -> None:
         """Compute gold from the first moment that changed since it was last."""
         with self._timed("gold"):
+            self._gold.mend_statistics()
             self._standing = standing = self._look()
             batch = standing.batch
             touched = {n: since for n, since in standing.state.touched.items() if n <= batch}
@@ -218,8 +222,7 @@ class Work:
             jobs = standing.snapshots[JOBS_TABLE]
             spark = session_for(self._spark, jobs.rows)
             self._gold.refresh(
-                frame_of(spark, JOBS_TABLE, jobs),
-                frame_of(spark, ATTEMPTS_TABLE, standing.snapshots[ATTEMPTS_TABLE]),
+                SilverFrames(spark, jobs, standing.snapshots[ATTEMPTS_TABLE]),
                 starts,
                 batch,
                 told,
@@ -318,7 +321,9 @@ class Work:
     @contextlib.contextmanager
     def _timed(self, step: str) -> Iterator[None]:
         start = time.monotonic()
+        self._spark.sparkContext.setJobDescription(f"headrace: {step}")
         try:
             yield
         finally:
+            self._spark.sparkContext.setJobDescription("")
             self._seconds[step] = self._seconds.get(step, 0.0) + time.monotonic() - start

@@ -160,14 +160,14 @@ class Silver:
                 attempts, "leased_seq", gone["leased_seq"].combine_chunks(), files
             )
             rows = pa.concat_tables([kept, attempt_rows(come)])
-            self.attempts.commit(self.attempts.write(rows), touched, marks={BATCH: batch})
+            self.attempts.commit(attempts, self.attempts.write(rows), touched, marks={BATCH: batch})
         jobs = plan.snapshot
         if jobs.mark(BATCH) < batch:
             days = set(plan.old["created_on"].to_pylist())
             files = [file for file in jobs.files if file.partition["created_on"] in days]
             touched, kept = without(jobs, "last_seq", plan.old["last_seq"].combine_chunks(), files)
             rows = pa.concat_tables([kept, job_rows(plan.after.jobs)])
-            self.jobs.commit(self.jobs.write(rows), touched, marks={BATCH: batch})
+            self.jobs.commit(jobs, self.jobs.write(rows), touched, marks={BATCH: batch})
 
 
 class Plan(NamedTuple):

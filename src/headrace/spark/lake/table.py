@@ -40,15 +40,16 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True)
 class Sources:
-    """What a gold table is computed from: silver as it stands, whole and lazy.
-
-    A transform narrows both by hours itself, so that untouched files are never read.
-    """
+    """What a gold table is computed from: silver as it stands, lazy."""
 
     jobs: DataFrame
+    """At least those that are open, or began or ended since: a transform narrows them by hours itself."""
     attempts: DataFrame
+    """Likewise."""
     since: datetime | None
     """Every hour from this one on (UTC, truncated) is to be computed anew. None: all."""
+    all_jobs: DataFrame
+    """Those that ended long ago, too."""
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,8 @@ def compact(lake: Path) -> Compacted:
         if groups:
             tables += 1
             made = [action for group in groups for action in folder.write(held.read(files=group))]
-            folder.commit(made, [file for group in groups for file in group], rows_change=False)
+            joined = [file for group in groups for file in group]
+            folder.commit(held, made, joined, rows_change=False)
         after += len(folder.snapshot().files)
     return Compacted(tables, before, after)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
@@ -9,7 +10,7 @@ from pyspark.sql.types import StructType
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from headrace.spark.lake.delta import Snapshot
+    from headrace.spark.lake.delta import File, Snapshot
     from headrace.spark.lake.table import Table
 
 
@@ -19,10 +20,13 @@ def schema_of(table: Table) -> StructType:
     return parsed
 
 
-def frame_of(spark: SparkSession, table: Table, snapshot: Snapshot) -> DataFrame:
-    """The table as it was at the snapshot, lazy. Partitions and statistics let Spark pass files over."""
+def frame_of(
+    spark: SparkSession, table: Table, snapshot: Snapshot, files: Sequence[File] | None = None
+) -> DataFrame:
+    """The table as it was at the snapshot (only these files of it), lazy."""
     schema = schema_of(table)
-    if not snapshot.files:
+    chosen = snapshot.files if files is None else files
+    if not chosen:
         return spark.createDataFrame([], schema)
     names = [column.name for column in table.columns]
     return (
@@ -30,6 +34,6 @@ def frame_of(spark: SparkSession, table: Table, snapshot: Snapshot) -> DataFrame
         .option("basePath", str(snapshot.folder))
         # The files are named one by one; a folder's name may hold what looks like a pattern.
         .option("__globPaths__", "false")
-        .parquet(*snapshot.paths())
+        .parquet(*snapshot.paths(chosen))
         .select(*(f"`{name}`" for name in names))
     )

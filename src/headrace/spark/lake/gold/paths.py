@@ -54,7 +54,7 @@ def transform(sources: Sources) -> DataFrame:
         rows, oldest = _left(paths)
         if not rows:
             break
-        ended = sources.jobs.where(sf.col("finalized_at") > sf.lit(oldest))
+        ended = sources.all_jobs.where(sf.col("finalized_at") > sf.lit(oldest))
         on = paths.where("size(needs) > 0")
         paths = _step_back(sf.broadcast(on) if rows <= _BROADCAST_ROWS else on, ended)
     if not walked[1:]:

@@ -1,7 +1,8 @@
 """Which part of silver a gold table reads, and the minutes, hours and days its rows fall into.
 
 Whatever has ended before the first hour asked for can no longer touch a row from that hour on. So every
-table reads what is still open, or ended since: one condition, which Parquet's statistics can answer.
+table reads what is still open, or ended since: one condition, which the statistics of the files can answer
+before Spark opens any (`files_since`).
 
 Times are cut by arithmetic on UTC microseconds rather than by `date_trunc`, which follows the zone of the
 session: the caller may have brought one of their own.
@@ -9,6 +10,7 @@ session: the caller may have brought one of their own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,11 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
+    from headrace.spark.lake.delta import File
+
 HOUR_SECONDS = 3600
 
 HOUR = Column("hour", "timestamp", "The hour that the row belongs to, UTC.")
 DAY = Column("day", "date", "The day of that hour, UTC; the table is partitioned by it.")
 MINUTE = Column("minute", "timestamp", "The minute that the row tells of, UTC.")
+
+JOB_SPAN = ("created_at", "finalized_at")
+ATTEMPT_SPAN = ("leased_at", "ended_at")
+"""The columns that say when one began and when it ended."""
 
 _MINUTE_US = 60_000_000
 _HOUR_US = HOUR_SECONDS * 1_000_000
@@ -53,12 +61,25 @@ def seconds(microseconds: str) -> str:
 
 def attempts(sources: Sources) -> DataFrame:
     """The attempts that run, or that ended since: no other starts or ends in the hours asked for."""
-    return _open_or_since(sources.attempts, "leased_at", "ended_at", sources.since)
+    return _open_or_since(sources.attempts, *ATTEMPT_SPAN, sources.since)
 
 
 def jobs(sources: Sources) -> DataFrame:
     """The jobs that have not ended, or that ended since."""
-    return _open_or_since(sources.jobs, "created_at", "finalized_at", sources.since)
+    return _open_or_since(sources.jobs, *JOB_SPAN, sources.since)
+
+
+def files_since(files: Sequence[File], begin: str, end: str, moment: datetime | None) -> list[File]:
+    """Those that may hold a row that is open, or began or ended since."""
+    if moment is None:
+        return list(files)
+    return [
+        file
+        for file in files
+        if not file.partition["ended"]
+        or file.may_reach(end, moment)
+        or file.may_reach(begin, moment)
+    ]
 
 
 def since(time: str, moment: datetime | None) -> Expression:
