@@ -40,6 +40,8 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     tags: Iterable[str] | Mapping[str, Any] = ()
     key: str | None = None
     """The idempotency key: while it is held, submitting it again gives the same job."""
+    key_hold_seconds: float | None = None
+    """Hold the key for so long, whether or not the job has ended. None: as the queue's policy says."""
     limit_key: str | None = None
     """What the per-key limits of its queue count it by."""
     after: Iterable[Dependency | str] = ()
@@ -110,6 +112,17 @@ def dependencies(spec: JobSpec) -> tuple[Dependency, ...]:
         job_id = validation.check_id(one.job_id)
         found[job_id] = stricter(found[job_id], one) if job_id in found else one
     return tuple(found.values())
+
+
+def key_hold_seconds(spec: JobSpec) -> float | None:
+    """How long the job asks for its key to be held, ended or not; None leaves that to the policy."""
+    if spec.key_hold_seconds is None:
+        return None
+    if spec.key is None:
+        raise InvalidInput(
+            f"key_hold_seconds holds a key, and none was given; {validation.UNCHANGED}"
+        )
+    return validation.check_seconds(spec.key_hold_seconds, "key_hold_seconds")
 
 
 def stricter(one: Dependency, other: Dependency) -> Dependency:

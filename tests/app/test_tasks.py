@@ -174,6 +174,17 @@ def test_unique_by_all_arguments_or_by_some() -> None:
     assert some.spec(1, "a").key != some.spec(2, "a").key
 
 
+def test_a_key_may_be_held_whether_or_not_the_job_has_ended() -> None:
+    async def send(customer: int) -> None: ...
+
+    _, task = app_with(send, unique=True, key_hold=timedelta(hours=24))
+    assert task.spec(1).key_hold_seconds == 86_400
+    assert task.follow_up().key_hold_seconds is None  # nor has it a key
+    _, plain = app_with(send, key_hold=60)
+    assert plain.spec(1).key_hold_seconds is None
+    assert plain.options(key="k").spec(1).key_hold_seconds == 60
+
+
 def test_an_argument_left_to_its_default_is_the_same_as_the_default_itself() -> None:
     async def send(customer: int, region: str = "eu") -> None: ...
 

@@ -91,6 +91,21 @@ def test_a_held_key_gives_the_job_that_holds_it(shell: Shell) -> None:
     assert shell.ok("stats", "--json").json["total"] == 1
 
 
+def test_a_key_is_held_for_as_long_as_asked_for_by_option_and_by_file(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = b'{"type": "confirm", "key": "order-2", "key_hold_seconds": 86400}\n'
+    first = shell.submit("confirm", "--key", "order-1", "--key-hold", "24h")
+    _stdin(monkeypatch, line)
+    second = shell.ok("submit", "--batch", "-", "--quiet").out.strip()
+    shell.ok("cancel", first, second, "--yes")
+    assert shell.submit("confirm", "--key", "order-1") == first
+    _stdin(monkeypatch, line)
+    assert shell.ok("submit", "--batch", "-", "--quiet").out.strip() == second
+    answer = shell("submit", "confirm", "--key-hold", "24h")
+    assert (answer.code, "give --key, too" in answer.err) == (2, True)
+
+
 def test_count_submits_copies(shell: Shell) -> None:
     answer = shell.ok("submit", "a", "--count", "25")
     lines = answer.out.splitlines()

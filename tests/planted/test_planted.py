@@ -25,7 +25,7 @@ from headrace.stores.memory.edges import Edges
 from headrace.stores.memory.keys import Keys
 from headrace.stores.memory.log import Log
 from headrace.testing.conformance import Case, load
-from tests.planted import completion, encryption, limits, schedules, shares
+from tests.planted import completion, encryption, limits, metadata, schedules, shares
 from tests.planted.defect import Defect, patched
 
 # --- the wrong pieces ----------------------------------------------------------------------------
@@ -222,6 +222,7 @@ DEFECTS |= shares.DEFECTS
 DEFECTS |= completion.DEFECTS
 DEFECTS |= encryption.DEFECTS
 DEFECTS |= limits.DEFECTS
+DEFECTS |= metadata.DEFECTS
 DEFECTS |= schedules.DEFECTS
 
 CASES: list[Case] = [case for name in ("store", "manager") for case in load(name).cases]

@@ -63,6 +63,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     # of single jobs, rather than of the task
     id: str | None = None
     key: str | None = None
+    key_hold: Seconds | None = None
+    """Hold the key (or `unique`) for so long, whether or not the job has ended."""
     tenant: str | None = None
     delay: Seconds | None = None
     run_at: datetime | None = None
@@ -163,6 +165,7 @@ class Task(Generic[P, R]):
     def _spec(self, payload: dict[str, Any]) -> JobSpec:
         given = self.given
         whole = self.arguments.with_defaults(payload)
+        key = given.key or self._unique_key(whole)
         return JobSpec(
             type=self.type,
             payload=payload,
@@ -173,7 +176,8 @@ class Task(Generic[P, R]):
             run_at=given.run_at,
             delay_seconds=None if given.delay is None else _seconds(given.delay),
             tags=given.tags,
-            key=given.key or self._unique_key(whole),
+            key=key,
+            key_hold_seconds=None if key is None else _seconds(given.key_hold),
             limit_key=None if given.limit_by is None else _text(whole.get(given.limit_by)),
             after=[one.id if isinstance(one, Job) else one for one in given.after],
             max_attempts=given.max_attempts,
@@ -189,7 +193,7 @@ class Task(Generic[P, R]):
 
     def follow_up(self) -> JobSpec:
         """This task as a hook, or as the callback of a batch: its argument comes when it runs."""
-        return msgspec.structs.replace(self._spec({}), key=None)
+        return msgspec.structs.replace(self._spec({}), key=None, key_hold_seconds=None)
 
     async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job:
         """Store the call as a job; with `unique`, give the job that stands for it already."""

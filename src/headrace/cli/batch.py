@@ -40,6 +40,7 @@ class BatchLine(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     delay_seconds: float | None = None
     tags: list[str] | dict[str, str | int | float | bool] = []
     key: str | None = None
+    key_hold_seconds: float | None = None
     limit_key: str | None = None
     after: list[str | Dependency] = []
     max_attempts: int | UnsetType | None = UNSET

@@ -51,6 +51,7 @@ def _check(
     type: str | None,
     id: str | None,
     key: str | None,
+    key_hold: float | None,
     delay: float | None,
     at: datetime | None,
     count: int,
@@ -63,6 +64,8 @@ def _check(
         raise click.UsageError("give the TYPE of the job, or --batch FILE")
     if count > 1 and (id is not None or key is not None):
         raise click.UsageError("--count makes several jobs: leave out --id and --key")
+    if key_hold is not None and key is None:
+        raise click.UsageError("--key-hold holds a key: give --key, too")
     if delay is not None and at is not None:
         raise click.UsageError("give --delay or --at, not both")
 
@@ -102,6 +105,12 @@ def _refuse_job_options() -> None:
 )
 @click.option("--tag", "tags", multiple=True, help="A tag; may be repeated.")
 @click.option("--key", help="Idempotency key: while it is held, submitting again gives that job.")
+@click.option(
+    "--key-hold",
+    type=SECONDS,
+    metavar="DURATION",
+    help="Hold the key for so long, whether or not the job has ended.  [default: the queue's policy]",
+)
 @click.option("--limit-key", help="What the queue's limits per key count it by.")
 @click.option("--delay", type=SECONDS, metavar="DURATION", help="Not before this long from now.")
 @click.option("--at", type=MOMENT, metavar="TIME", help="Not before this time (ISO 8601, zone).")
@@ -139,6 +148,7 @@ async def submit(
     priority: int,
     tags: tuple[str, ...],
     key: str | None,
+    key_hold: float | None,
     limit_key: str | None,
     delay: float | None,
     at: datetime | None,
@@ -156,8 +166,8 @@ async def submit(
     The store is created if there is none.
 
     In a batch file each line is one JSON object with the field "type" and, as wanted, "payload",
-    "queue", "priority", "tags", "key", "id", "after" (ids, of stored jobs or of the same file),
-    "run_at", "delay_seconds", "max_attempts".
+    "queue", "priority", "tags", "key", "key_hold_seconds", "id", "after" (ids, of stored jobs or of the
+    same file), "run_at", "delay_seconds", "max_attempts".
     """
     if batch is not None:
         submitted = await _submit_batch(session, batch)
@@ -170,6 +180,7 @@ async def submit(
             priority=Priority(priority),
             tags=tags,
             key=key,
+            key_hold_seconds=key_hold,
             limit_key=limit_key,
             delay_seconds=delay,
             run_at=at,

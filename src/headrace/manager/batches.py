@@ -219,7 +219,7 @@ class _Plan:
         try:
             if not isinstance(given, JobSpec):
                 raise InvalidInput(f"{given!r} is not a JobSpec; {validation.UNCHANGED}")
-            if given.key is not None:
+            if given.key is not None or given.key_hold_seconds is not None:
                 raise InvalidInput(
                     "a job of a batch has no key of its own: give the batch an id, and repeat it; "
                     f"{validation.UNCHANGED}"

@@ -25,7 +25,7 @@ from headrace.manager.changes import CONFLICTS_MAX, ripple_or_leave
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft, KeyRule, Placement, late_spawned, place
 from headrace.model import DEFAULT_TENANT, Edge, Job
-from headrace.policy import IdSource, OnDuplicateId
+from headrace.policy import IdSource, OnDuplicateId, Policy
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, KeyScope
 
@@ -157,9 +157,16 @@ def draft_one(
     return Draft(
         job,
         dependencies,
-        KeyRule(policy.key_window_seconds, policy.key_released_when_terminal),
+        _key_rule(one, policy),
         tuple(draft_one(context, rider, now) for rider in brought),
     )
+
+
+def _key_rule(one: JobSpec, policy: Policy) -> KeyRule:
+    asked = spec.key_hold_seconds(one)
+    if asked is not None:
+        return KeyRule(asked, released_when_terminal=False)
+    return KeyRule(policy.key_window_seconds, policy.key_released_when_terminal)
 
 
 def _spec(given: object) -> JobSpec:

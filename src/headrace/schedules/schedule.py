@@ -29,7 +29,7 @@ TAG = "schedule"
 """The jobs of a schedule carry the tag `schedule=<its name>`."""
 
 _NAMESPACE = uuid.UUID("0b3d4c5e-6f0a-5c1e-9a53-2f6b8d1c7e40")
-_OF_ONE_JOB = ("id", "key", "run_at", "delay_seconds", "after")
+_OF_ONE_JOB = ("id", "key", "key_hold_seconds", "run_at", "delay_seconds", "after")
 """What a description may say of one job, but not of the jobs of every tick."""
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+from headrace.errors import InvalidInput, InvalidLimit
 from headrace.manager import JobManager
 from headrace.model import Job, State
 from headrace.policy import Policy
 from headrace.spec import JobSpec
-from headrace.testing.conformance.kit import Env
-from headrace.testing.conformance.manager.suite import suite, take
+from headrace.testing.conformance.kit import Env, raises
+from headrace.testing.conformance.manager.suite import suite, take, unchanged
 
 KEYED = JobSpec(type="t", key="k", payload=1)
+ORDER = JobSpec(type="confirm", key="order-1", key_hold_seconds=86_400, payload={"order": 1})
 
 
 async def _again(manager: JobManager) -> Job:
@@ -131,3 +133,59 @@ async def any_text(env: Env) -> None:
     for key in ("a\nb", "a\u00a0b", "\U0001f469\u200d\U0001f52c", " x "):
         first = (await manager.submit(JobSpec(type="t", key=key))).job
         assert (await manager.submit(JobSpec(type="t", key=key))).job.id == first.id
+
+
+@suite.case("idempotency", "a key held for a time answers for so long, ended or not")
+async def held_for_a_time(env: Env) -> None:
+    manager = await env.manager()
+    twice_at_once = await asyncio.gather(manager.submit(ORDER), manager.submit(ORDER))
+    (first,) = {answer.job.id for answer in twice_at_once}
+    _, token = await take(manager, first)
+    await manager.complete(first, token)
+    env.clock.advance(30)
+    again = await manager.submit(ORDER)
+    assert (again.job.id, again.job.state, again.created) == (first, State.COMPLETED, (False,))
+    env.clock.advance(86_369.999)
+    assert (await manager.submit(ORDER)).job.id == first
+    assert (await manager.stats()).total == 1
+    env.clock.advance(0.001)
+    assert (await manager.submit(ORDER)).job.id != first
+
+
+@suite.case("idempotency", "a time of its own may be shorter or longer than the queue's window")
+async def own_time(env: Env) -> None:
+    manager = await env.manager(Policy(key_window_seconds=60.0))
+    for key, seconds in (("short", 10.0), ("long", 600.0)):
+        spec = JobSpec(type="t", key=key, key_hold_seconds=seconds)
+        first = (await manager.submit(spec)).job.id
+        await manager.cancel([first])
+        env.clock.advance(seconds - 0.001)
+        assert (await manager.submit(spec)).job.id == first
+        env.clock.advance(0.001)
+        assert (await manager.submit(spec)).job.id != first
+
+
+@suite.case("idempotency", "the first submission says how long its key is held")
+async def first_says(env: Env) -> None:
+    manager = await env.manager()
+    first = (await manager.submit(ORDER)).job.id
+    await manager.submit(JobSpec(type="confirm", key="order-1", key_hold_seconds=1))
+    await manager.cancel([first])
+    env.clock.advance(3600)
+    assert (await manager.submit(ORDER)).job.id == first
+    await manager.delete([first])
+    assert (await manager.submit(ORDER)).job.id != first, "a deleted job holds nothing"
+
+
+@suite.case("idempotency", "a time without a key, or one that is none, is refused")
+async def bad_times(env: Env) -> None:
+    manager = await env.manager()
+    before = await unchanged(manager)
+    with raises(InvalidInput):
+        await manager.submit(JobSpec(type="t", key_hold_seconds=60))
+    with raises(InvalidInput):
+        await manager.submit_batch([JobSpec(type="t", key_hold_seconds=60)], batch_id="b")
+    for bad in (0, -1, float("inf"), float("nan"), "24", True):
+        with raises(InvalidLimit, InvalidInput):
+            await manager.submit(JobSpec(type="t", key="k", key_hold_seconds=bad))  # type: ignore[arg-type]  # the point of the case
+    assert await unchanged(manager) == before
