@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+import tempfile
+from pathlib import Path
 
 import click
 
-from headrace.cli.exits import Ended, Exit
+from headrace.cli.exits import Exit
+from headrace.cli.probes import Listening, listening, merged_metrics, process_metrics
 from headrace.cli.session import current_settings, key_ring
 from headrace.cli.settings import URL_VARIABLE, command
 from headrace.cli.values import SECONDS
-
-if TYPE_CHECKING:
-    from headrace.app import Headrace
 
 _LEVELS = ("debug", "info", "warning", "error")
 
@@ -60,10 +59,22 @@ _LEVELS = ("debug", "info", "warning", "error")
     "--no-maintenance", is_flag=True, help="Leave leases, schedules and retention to others."
 )
 @click.option(
-    "--metrics-port", type=click.IntRange(1, 65535), help="Serve Prometheus metrics on this port."
+    "--health-port",
+    type=click.IntRange(1, 65535),
+    help="Answer /live and /ready on this port.",
 )
 @click.option(
-    "--metrics-host", default="127.0.0.1", show_default=True, help="Address to serve them on."
+    "--metrics-port",
+    type=click.IntRange(1, 65535),
+    help="Serve Prometheus metrics on this port, which may be the same.",
+)
+@click.option(
+    "--host",
+    "--metrics-host",
+    "host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address of both ports.",
 )
 @click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
@@ -79,8 +90,9 @@ def worker(
     children: int,
     child_memory_mb: int | None,
     no_maintenance: bool,
+    health_port: int | None,
     metrics_port: int | None,
-    metrics_host: str,
+    host: str,
     log_level: str,
     log_json: bool,
 ) -> Exit:
@@ -92,8 +104,8 @@ def worker(
     from headrace.worker import Settings
     from headrace.worker.loading import load_app
     from headrace.worker.logs import configure
+    from headrace.worker.probes import WorkerProbe
     from headrace.worker.serving import serve
-    from headrace.worker.supervisor import Supervisor
 
     configure(as_json=log_json, level=log_level)
     app = load_app(place)
@@ -103,50 +115,43 @@ def worker(
     if settings.tenant is not None:
         app.tenant = settings.tenant
     app.keys = key_ring(settings) or app.keys
-    if metrics_port is not None:
-        if processes > 1:
-            raise click.UsageError("--metrics-port is for one process: give each its own port")
-        _serve_metrics(app, metrics_host, metrics_port)
     if processes > 1:
-        # By the environment: a url may hold a password, and everybody can read a command line.
-        variables = {URL_VARIABLE: settings.url} if settings.url_given else {}
-        single = _single(click.get_current_context())
-        return Exit(min(1, Supervisor(single, processes, variables).run()))
-    return Exit(
-        serve(
-            app,
-            Settings(
-                queues=None if queues is None else [one.strip() for one in queues.split(",")],
-                tags=tags,
-                concurrency=concurrency,
-                grace_seconds=grace,
-                poll_seconds=poll,
-                children=children,
-                child_memory_mb=child_memory_mb,
-                maintenance=not no_maintenance,
-            ),
+        return _supervise(processes, Listening(host, health_port, metrics_port))
+    probe = WorkerProbe(None if metrics_port is None else process_metrics(app))
+    with listening(probe, Listening(host, health_port, metrics_port)):
+        return Exit(
+            serve(
+                app,
+                Settings(
+                    queues=None if queues is None else [one.strip() for one in queues.split(",")],
+                    tags=tags,
+                    concurrency=concurrency,
+                    grace_seconds=grace,
+                    poll_seconds=poll,
+                    children=children,
+                    child_memory_mb=child_memory_mb,
+                    maintenance=not no_maintenance,
+                ),
+                probe,
+            )
         )
-    )
 
 
-def _serve_metrics(app: Headrace, host: str, port: int) -> None:
-    try:
-        from prometheus_client import start_http_server
+def _supervise(processes: int, where: Listening) -> Exit:
+    """Several processes, with one address for the probes of all."""
+    from headrace.worker.probes import ProcessesProbe
+    from headrace.worker.supervisor import Supervisor
 
-        from headrace.telemetry.metrics import Metrics
-    except ModuleNotFoundError as error:
-        raise Ended(
-            Exit.USAGE, "MISSING_EXTRA", "metrics need an extra: pip install 'headrace[prometheus]'"
-        ) from error
-    metrics = Metrics()
-    app.observers = (*app.observers, metrics)
-    metrics.watch(app)
-    try:
-        start_http_server(port, addr=host)
-    except OSError as error:
-        raise Ended(
-            Exit.USAGE, "PORT_TAKEN", f"metrics cannot be served on {host}:{port}: {error.strerror}"
-        ) from error
+    settings = current_settings()
+    # By the environment: a url may hold a password, and everybody can read a command line.
+    variables = {URL_VARIABLE: settings.url} if settings.url_given else {}
+    single = _single(click.get_current_context())
+    # Short: the path of a Unix socket is limited to some hundred characters.
+    with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
+        sockets = [Path(folder) / str(number) for number in range(processes)] if where.used else []
+        merge = None if where.metrics_port is None else merged_metrics()
+        with listening(ProcessesProbe(sockets, merge), where):
+            return Exit(min(1, Supervisor(single, processes, variables, sockets).run()))
 
 
 def _single(ctx: click.Context) -> list[str]:

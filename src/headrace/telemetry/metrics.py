@@ -30,6 +30,10 @@ from headrace.manager import (
 )
 from headrace.model import Job
 
+_DEPTH = "headrace_jobs"
+_OLDEST = "headrace_oldest_ready_seconds"
+STORE_METRICS = frozenset((_DEPTH, _OLDEST))
+"""Read from the store: every process that watches says the same."""
 _SECONDS = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 1800, 3600)
 
 
@@ -81,9 +85,9 @@ class Metrics(Observer):
             self._wait.labels(job.queue, job.type).observe(max(0.0, waited))
         self._outcomes.labels(job.queue, job.type, outcome_name(outcome)).inc()
 
-    def watch(self, app: Headrace) -> None:
-        """Have the depth of the queues and the age of what waits in every scrape."""
-        self.registry.register(_Queues(app))
+    def watch(self, app: Headrace, registry: CollectorRegistry | None = None) -> None:
+        """Have the depth of the queues and the age of what waits in every scrape (of another registry)."""
+        (registry or self.registry).register(_Queues(app))
 
 
 class _Queues(Collector):
@@ -100,13 +104,11 @@ class _Queues(Collector):
             state = self._app.sync.overview()
         except HeadraceError:
             return  # the other metrics, of this process, are told all the same
-        depth = GaugeMetricFamily(
-            "headrace_jobs", "Jobs by state.", labels=["tenant", "queue", "state"]
-        )
+        depth = GaugeMetricFamily(_DEPTH, "Jobs by state.", labels=["tenant", "queue", "state"])
         for tally in state.tallies:
             depth.add_metric([tally.tenant, tally.queue, tally.state.value], tally.jobs)
         oldest = GaugeMetricFamily(
-            "headrace_oldest_ready_seconds",
+            _OLDEST,
             "How long the oldest job that is due has waited.",
             labels=["tenant", "queue"],
         )

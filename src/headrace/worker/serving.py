@@ -12,6 +12,7 @@ import time
 from typing import NoReturn
 
 from headrace.app import Headrace
+from headrace.worker.probes import WorkerProbe
 from headrace.worker.settings import Settings
 from headrace.worker.supervisor import SUPERVISED_VARIABLE
 from headrace.worker.threads import threads_are_stuck
@@ -24,11 +25,11 @@ _STANDARD_INPUT = 0
 _COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 
 
-def serve(app: Headrace, settings: Settings) -> int:
+def serve(app: Headrace, settings: Settings, probe: WorkerProbe | None = None) -> int:
     """Work until SIGTERM or SIGINT: finish within the grace period. A second signal ends at once."""
     calm_the_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        code = runner.run(_serve(app, settings))
+        code = runner.run(_serve(app, settings, probe))
     if threads_are_stuck():
         _end(code)  # Python would wait for them at exit, without end
     return code
@@ -39,8 +40,10 @@ def _end(code: int) -> NoReturn:
     os._exit(code)
 
 
-async def _serve(app: Headrace, settings: Settings) -> int:
+async def _serve(app: Headrace, settings: Settings, probe: WorkerProbe | None) -> int:
     worker = Worker(app, settings)
+    if probe is not None:
+        probe.attach(worker)
     loop = asyncio.get_running_loop()
     first: float | None = None
 

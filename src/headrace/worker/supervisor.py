@@ -9,6 +9,9 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from headrace.worker.probes import SOCKET_VARIABLE
 
 logger = logging.getLogger("headrace.worker")
 
@@ -24,9 +27,15 @@ class Supervisor:
     """Keeps `count` processes of one command running until a signal; passes every signal on."""
 
     def __init__(
-        self, command: Sequence[str], count: int, variables: Mapping[str, str] | None = None
+        self,
+        command: Sequence[str],
+        count: int,
+        variables: Mapping[str, str] | None = None,
+        sockets: Sequence[Path] = (),
     ) -> None:
+        """`sockets`: where each process is to answer probes, if any."""
         self._command = list(command)
+        self._sockets = list(sockets)
         self._variables = dict(variables or {})
         self._count = count
         self._processes: dict[int, subprocess.Popen[bytes]] = {}
@@ -84,11 +93,12 @@ class Supervisor:
                 return None
             # A session of its own: Ctrl-C reaches it once, from us. Its standard input tells it
             # whether we are alive.
+            variables = {**os.environ, **self._variables, SUPERVISED_VARIABLE: "1"}
+            if self._sockets:
+                self._sockets[place].unlink(missing_ok=True)  # of the process that was here before
+                variables[SOCKET_VARIABLE] = str(self._sockets[place])
             process = subprocess.Popen(  # noqa: S603 - our own command
-                self._command,
-                stdin=subprocess.PIPE,
-                start_new_session=True,
-                env={**os.environ, **self._variables, SUPERVISED_VARIABLE: "1"},
+                self._command, stdin=subprocess.PIPE, start_new_session=True, env=variables
             )
             self._processes[place] = process
             return process

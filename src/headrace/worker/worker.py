@@ -71,6 +71,14 @@ class Worker:
         if now:
             self._stop_now.set()
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stop.is_set()
+
+    async def reach_store(self) -> None:
+        """Raises where the store does not answer."""
+        await (await self.app.manager()).tail()
+
     async def run(self) -> None:
         """Work until `stop`."""
         await self._set_up()
