@@ -1,6 +1,6 @@
 """Headrace: a durable job queue. Jobs are leased under a fencing token, and every change is an event."""
 
-from headrace.app import Context, Headrace, Middleware, SyncContext, Task
+from headrace.app import BatchResult, Context, Headrace, Middleware, SyncContext, Task
 from headrace.connect import connect
 from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
@@ -15,6 +15,7 @@ from headrace.worker import Worker
 __version__ = "0.1.0"
 
 __all__ = [
+    "BatchResult",
     "CancelMode",
     "Category",
     "Context",

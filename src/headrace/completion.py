@@ -110,6 +110,14 @@ def link_of(job: Job) -> tuple[Role, str] | None:
     return None
 
 
+def batch_of(job: Job) -> str:
+    """The id of the batch whose callback the job is. Raises InvalidInput if it is none's."""
+    link = link_of(job)
+    if link is None or link[0] is not Role.CALLBACK:
+        raise InvalidInput(f"job {job.id} is not the callback of a batch: there are no results")
+    return link[1]
+
+
 def hook_role(job: Job, of: str) -> Role | None:
     """As what kind of hook the job was stored with the job `of`, if it was."""
     return next((role for role in sorted(HOOKS) if role.of(of) in job.tags), None)

@@ -81,3 +81,18 @@ async def die_if_asked(die: bool) -> str:
         os.kill(os.getpid(), signal.SIGKILL)
     await asyncio.sleep(0.3)
     return "lived"
+
+
+@app.task
+async def plain(n: int) -> int:
+    return n + 1
+
+
+@app.task(isolation="process")
+def sum_in_child(ctx: SyncContext, batch: dict[str, Any]) -> int:
+    return sum(one.result for one in ctx.batch_results())
+
+
+@app.task(isolation="process")
+async def async_sum_in_child(ctx: Context, batch: dict[str, Any]) -> int:
+    return sum([one.result async for one in ctx.batch_results()])

@@ -4,9 +4,11 @@ from headrace.app.application import Headrace
 from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware
 from headrace.app.observers import Observer
+from headrace.app.results import BatchResult
 from headrace.app.task import Isolation, Options, Task
 
 __all__ = [
+    "BatchResult",
     "Context",
     "Headrace",
     "Isolation",

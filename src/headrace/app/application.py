@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import math
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
@@ -16,13 +22,16 @@ from headrace.app.connections import Connections
 from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware, Submit, around_submit
 from headrace.app.observers import Observer, observe
+from headrace.app.results import BatchResult, batch_results, result_of
 from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
 from headrace.clock import Clock
 from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
-from headrace.manager import Batch, BatchProgress, JobManager, Overview
+from headrace.manager import Batch, BatchProgress, Found, JobManager, Overview, Page
+from headrace.manager.batches import PIECE_JOBS
 from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, acknowledged
+from headrace.manager.watching import LOOK_SECONDS
 from headrace.model import Job, State
 from headrace.policy import Policies, Policy
 from headrace.schedules import Schedule, When
@@ -33,7 +42,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _WAIT_SECONDS = 1.0
-_WAIT_PAUSE_SECONDS = 0.005
 
 
 class Registration(Protocol):
@@ -222,23 +230,33 @@ class Headrace:
 
     async def through_middleware(self, specs: Iterable[JobSpec], store: Submit) -> tuple[Job, ...]:
         """Submit in another way than `submit_many` does, with the same care around it."""
-        async with acknowledged(self.submission_timeout):
-            return await around_submit(self.middleware, store)(list(specs))
+        given = list(specs)
+        steps = max(1, math.ceil(len(given) / PIECE_JOBS))
+        async with acknowledged(self.submission_timeout * steps):
+            return await around_submit(self.middleware, store)(given)
 
     async def overview(self) -> Overview:
         """The depth of every queue, and the age of what waits longest in it."""
         return await (await self.manager()).overview()
 
     async def submit_batch(
-        self, specs: Iterable[JobSpec], callback: Task[..., Any] | JobSpec | None = None
+        self,
+        specs: Iterable[JobSpec],
+        callback: Task[..., Any] | JobSpec | None = None,
+        *,
+        batch_id: str | None = None,
     ) -> Batch:
-        """Store many jobs as one set; when all have ended, the callback runs once, with `batch`."""
+        """Store many jobs as one set; when all have ended, the callback runs once, with `batch`.
+
+        All or none up to 10,000. More, up to a million, are stored in steps of so many and need a
+        `batch_id`: with one, the same call again finds what is stored and adds the rest.
+        """
         manager = await self.manager()
         follow_up = callback.follow_up() if isinstance(callback, Task) else callback
         stored: list[Batch] = []
 
         async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
-            stored.append(await manager.submit_batch(list(specs), follow_up))
+            stored.append(await manager.submit_batch(specs, follow_up, batch_id=batch_id))
             # Only middleware looks at the jobs themselves.
             return await manager.get_many(stored[0].job_ids) if self.middleware else ()
 
@@ -248,6 +266,22 @@ class Headrace:
     async def batch(self, batch_id: str) -> BatchProgress:
         """How far the jobs of a batch are."""
         return await (await self.manager()).batch(batch_id)
+
+    async def wait_batch(self, batch: Batch | str, timeout: float | None = None) -> BatchProgress:
+        """Wait for every job of the batch to end; how they did. Raises TimeoutError: they go on."""
+        manager = await self.manager()
+        if isinstance(batch, Batch) and not batch.job_ids:
+            return BatchProgress(id=batch.id, states=dict.fromkeys(State, 0))
+        return await manager.wait_batch(_batch_id(batch), timeout=timeout)
+
+    async def batch_results(self, batch: Batch | str) -> AsyncIterator[BatchResult]:
+        """`async for` every job of the batch that has ended, in order: its state, result or failure.
+
+        A result comes as the type its handler is annotated with.
+        """
+        manager = await self.manager()
+        async for one in batch_results(manager, _batch_id(batch), self.task_of):
+            yield one
 
     async def schedule(self, name: str, when: When, spec: JobSpec, **options: Any) -> Schedule:
         """Submit the job at every tick: `Cron("0 3 * * *", "Europe/Berlin")` or `Every(900)`.
@@ -259,6 +293,40 @@ class Headrace:
     async def get(self, job: Job | str) -> Job:
         """The job as it is now."""
         return await (await self.manager()).get(_id(job))
+
+    def find(
+        self,
+        *,
+        tasks: Iterable[Task[..., Any] | str] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        **filters: Any,
+    ) -> Found:
+        """The jobs that match: `async for job in app.find(states=["dead"])` goes through all of them.
+
+        `await` gives one page. `tasks` are tasks, or the types of jobs; the other filters are those of
+        `JobManager.find`: queues, states, tags, assignee, created_from, created_before, newest_first.
+        """
+        if limit is not None:
+            validation.check_limit(limit, "limit")
+        types = None if tasks is None else _types(tasks)
+
+        async def read(start: str | None, count: int) -> Page:
+            manager = await self.manager()
+            return await manager.find(types=types, limit=count, cursor=start, **filters)
+
+        return Found(read, limit=limit, cursor=cursor)
+
+    async def watch(
+        self, job: Job | str, *, look_seconds: float = LOOK_SECONDS, timeout: float | None = None
+    ) -> AsyncIterator[Job]:
+        """`async for` the job as it is, and again whenever its state or progress changes, to its end.
+
+        What changes twice between two looks is seen once. After `timeout` seconds it stops.
+        """
+        manager = await self.manager()
+        async for seen in manager.watch(_id(job), look_seconds=look_seconds, timeout=timeout):
+            yield seen
 
     async def cancel(self, job: Job | str, reason: str | None = None) -> Job:
         """Ask for the job not to run, or to stop."""
@@ -274,21 +342,15 @@ class Headrace:
 
     async def wait(self, job: Job | str, timeout: float | None = None) -> Any:
         """Wait for the job to end and give its result. Raises TimeoutError: the job is as it was."""
-        manager = await self.manager()
-        job_id = _id(job)
-        end = None if timeout is None else time.monotonic() + timeout
-        while True:
-            seen = await manager.tail()
-            now = await manager.get(job_id)
-            if now.is_terminal:
-                return self._result(now)
-            left = _WAIT_SECONDS if end is None else min(_WAIT_SECONDS, end - time.monotonic())
-            if left <= 0:
-                raise TimeoutError(
-                    f"job {job_id} has not ended within {timeout} s; it is {now.state} and goes on"
-                )
-            await manager.store.wait(seen, left)
-            await asyncio.sleep(_WAIT_PAUSE_SECONDS)
+        last: Job | None = None
+        async for seen in self.watch(job, look_seconds=_WAIT_SECONDS, timeout=timeout):
+            last = seen
+        assert last is not None, "a job is seen once at least"
+        if last.is_terminal:
+            return self._result(last)
+        raise TimeoutError(
+            f"job {last.id} has not ended within {timeout} s; it is {last.state} and goes on"
+        )
 
     def _result(self, job: Job) -> Any:
         if not job.is_terminal:
@@ -296,8 +358,7 @@ class Headrace:
         if job.state is not State.COMPLETED:
             why = "" if job.failure is None else f": {job.failure.message}"
             raise JobFailed(f"job {job.id} is {job.state}{why}", job)
-        task = self.task_of(job.type)
-        return job.result if task is None else task.arguments.result(job.result)
+        return result_of(job, self.task_of(job.type))
 
     def _task(self, task: Task[..., Any] | str) -> Task[..., Any]:
         if isinstance(task, Task):
@@ -310,6 +371,19 @@ class Headrace:
 
 def _id(job: Job | str) -> str:
     return job.id if isinstance(job, Job) else job
+
+
+def _batch_id(batch: Batch | str) -> str:
+    return batch.id if isinstance(batch, Batch) else batch
+
+
+def _types(tasks: Iterable[Task[..., Any] | str]) -> list[str]:
+    """The types of jobs that these tasks run, of every version of their arguments."""
+    if isinstance(tasks, str | Task):
+        raise InvalidInput(f"tasks must be a list, not {tasks!r}; nothing was changed")
+    return [
+        type_ for task in tasks for type_ in (task.types if isinstance(task, Task) else (task,))
+    ]
 
 
 def _isolation(function: Callable[..., Any], given: str | Isolation | None, name: str) -> Isolation:

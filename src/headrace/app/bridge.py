@@ -7,7 +7,14 @@ import functools
 import inspect
 import os
 import threading
-from collections.abc import Callable, Coroutine
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterator,
+)
 from typing import Any, TypeVar
 
 from headrace.errors import InvalidInput
@@ -42,7 +49,10 @@ _loop_thread = LoopThread()
 
 
 class Bridge:
-    """Any object, with its async methods made to be called, and waited for, without an event loop."""
+    """Any object, with its async methods made to be called, and waited for, without an event loop.
+
+    Where a method is for `async for`, calling it here gives what `for` takes.
+    """
 
     def __init__(self, target: object, run: Callable[[Any], Any] = _loop_thread.run) -> None:
         self._target = target
@@ -50,19 +60,51 @@ class Bridge:
 
     def __getattr__(self, name: str) -> Any:
         attribute = getattr(self._target, name)
-        if not inspect.iscoroutinefunction(attribute):
+        if not inspect.iscoroutinefunction(attribute) and not inspect.ismethod(attribute):
             return attribute
 
         @functools.wraps(attribute)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if is_on_loop():
-                raise InvalidInput(
-                    f"{name} was called through the bridge inside an event loop, which it would block: "
-                    "await it instead"
-                )
+            if not inspect.iscoroutinefunction(attribute):
+                answer = attribute(*args, **kwargs)
+                return self._each(name, answer) if isinstance(answer, AsyncIterable) else answer
+            _refuse_on_loop(name)
             return self._run(attribute(*args, **kwargs))
 
         return call
+
+    def _each(self, name: str, items: AsyncIterable[Any]) -> Iterator[Any]:
+        """What `async for` gives, without an event loop."""
+        iterator = aiter(items)
+        try:
+            while True:
+                _refuse_on_loop(name)
+                item = self._run(_next(iterator))
+                if item is _END:
+                    return
+                yield item
+        finally:
+            if isinstance(iterator, AsyncGenerator) and not is_on_loop():
+                self._run(_close(iterator))
+
+
+_END = object()
+
+
+async def _next(iterator: AsyncIterator[Any]) -> Any:
+    return await anext(iterator, _END)
+
+
+async def _close(iterator: AsyncGenerator[Any, None]) -> None:
+    await iterator.aclose()
+
+
+def _refuse_on_loop(name: str) -> None:
+    if is_on_loop():
+        raise InvalidInput(
+            f"{name} was called through the bridge inside an event loop, which it would block: "
+            "await it instead"
+        )
 
 
 def is_on_loop() -> bool:

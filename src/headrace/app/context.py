@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextvars
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace import codec
+from headrace import codec, completion
 from headrace.app.bridge import Bridge
+from headrace.app.results import BatchResult, batch_results
 from headrace.clock import Clock
 from headrace.errors import InvalidInput, InvalidLimit, Snooze
 from headrace.manager import JobManager
@@ -140,6 +141,16 @@ class Context:
             return (await self.manager.spawn(self.job.id, self.token, specs)).jobs
 
         return await self.app.through_middleware(specs, store)
+
+    async def batch_results(self) -> AsyncIterator[BatchResult]:
+        """In the callback of a batch: `async for` every job of it, its state and its result or failure.
+
+        Raises InvalidInput in any other job.
+        """
+        batch_id = completion.batch_of(self.job)
+        jobs = self.manager if self.manager.tenant else self.manager.scoped(self.job.tenant)
+        async for one in batch_results(jobs, batch_id, self.app.task_of):
+            yield one
 
     def snooze(
         self, seconds: float | timedelta | None = None, *, until: datetime | None = None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Mapping
 
 import click
@@ -15,10 +13,6 @@ from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.manager import BatchProgress
 from headrace.model import State
-
-LOOK_SECONDS = 1.0
-LOOK_SHARE = 0.1
-"""Counting a large batch takes a while: at most this share of the time is spent on it."""
 
 
 class BatchProgressRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,17 +51,9 @@ async def batch(session: Session, id: str, *, wait: bool) -> Exit:
 
 async def _ended(session: Session, id: str) -> BatchProgress:
     with progress_bar(f"batch {one_line(id)}") as bar:
-        while True:
-            seen = await session.jobs.tail()
-            start = time.monotonic()
-            progress = await session.jobs.batch(id)
-            spent = time.monotonic() - start
+        async for progress in session.jobs.watch_batch(id):
             bar.show(progress.ended, progress.total)
-            if progress.done:
-                return progress
-            await session.jobs.store.wait(seen, LOOK_SECONDS)
-            # A busy log grows all the time, and most of it is of other jobs.
-            await asyncio.sleep(min(spent / LOOK_SHARE, 60.0))
+    return progress
 
 
 def _record(progress: BatchProgress) -> BatchProgressRecord:

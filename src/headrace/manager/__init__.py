@@ -7,7 +7,7 @@ from headrace.manager.explanation import Explanation, Reason, Why
 from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager
 from headrace.manager.overview import Overview
-from headrace.manager.queries import Page, Stats
+from headrace.manager.queries import Found, Page, Stats
 from headrace.manager.readers import Lag, Reader
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Unfired
@@ -34,6 +34,7 @@ __all__ = [
     "Explanation",
     "Failed",
     "Fired",
+    "Found",
     "Heartbeats",
     "JobManager",
     "Lag",

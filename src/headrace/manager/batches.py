@@ -6,8 +6,10 @@ callback stand joins: jobs without a handler, each of which gathers a thousand m
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -23,6 +25,10 @@ from headrace.spec import JobSpec
 
 PIECE_JOBS = 10_000
 """What is stored in one step. A larger batch is stored piece by piece, its callback last."""
+LOOK_SECONDS = 1.0
+LOOK_SHARE = 0.1
+"""Counting a large batch takes a while: at most this share of the time is spent on it."""
+LOOK_PAUSE_SECONDS_MAX = 60.0
 MEMBERS_MAX = graph.DEPENDENCIES_MAX**2
 
 
@@ -95,6 +101,34 @@ async def count(context: Context, batch_id: str, tenant: str | None) -> BatchPro
     for tally in tallies:
         states[tally.state] += tally.jobs
     return BatchProgress(id=batch_id, states=states)
+
+
+async def watch(
+    context: Context, batch_id: str, *, timeout_seconds: float | None
+) -> AsyncIterator[BatchProgress]:
+    """How far it is, again and again as that changes, until it is done or the time is over."""
+    end = None if timeout_seconds is None else time.monotonic() + timeout_seconds
+    last: BatchProgress | None = None
+    while True:
+        seen = await context.store.tail()
+        start = time.monotonic()
+        found = await progress(context, batch_id)
+        spent = time.monotonic() - start
+        if found != last:
+            last = found
+            yield found
+        if found.done:
+            return
+        # A busy log grows all the time, and most of it is of other jobs.
+        pause = min(spent / LOOK_SHARE, LOOK_PAUSE_SECONDS_MAX)
+        left = LOOK_SECONDS
+        if end is not None:
+            remaining = end - time.monotonic()
+            if remaining <= 0:
+                return
+            left, pause = min(left, remaining), min(pause, remaining)
+        await context.store.wait(seen, left)
+        await asyncio.sleep(pause)
 
 
 async def submit_batch(

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from typing import Any
 
 import msgspec
 
@@ -14,6 +23,9 @@ from headrace.model import CLAIMABLE, Event, Job, State
 from headrace.stores.base import FIND_LIMIT_MAX, EventQuery, Query, Tally
 
 SEQ_MAX = 2**62
+PAGE_JOBS = 100
+STEP_JOBS = 1000
+"""What is read at once where all are gone through."""
 POLL_SECONDS = 1.0
 """How long a follower waits at most before it looks by itself: a lost hint costs this much."""
 
@@ -23,6 +35,48 @@ class Page(msgspec.Struct, frozen=True):
 
     jobs: tuple[Job, ...]
     cursor: str | None
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter(self.jobs)
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+
+Read = Callable[[str | None, int], Coroutine[Any, Any, Page]]
+"""One page: from the cursor on, so many jobs at most."""
+
+
+class Found:
+    """The jobs that match. `await` reads one page of them; `async for` goes through all, page by page.
+
+    Without a limit a page has 100 jobs, and the iteration ends when there are no more: a job that is
+    submitted meanwhile comes, too, and one that changed is given as it is then. A limit is what either
+    gives at most.
+    """
+
+    def __init__(self, read: Read, *, limit: int | None, cursor: str | None) -> None:
+        self._read = read
+        self._limit = limit
+        self._cursor = cursor
+
+    def __await__(self) -> Generator[Any, None, Page]:
+        return self._read(
+            self._cursor, PAGE_JOBS if self._limit is None else self._limit
+        ).__await__()
+
+    async def __aiter__(self) -> AsyncIterator[Job]:
+        cursor, left = self._cursor, self._limit
+        while left is None or left > 0:
+            size = STEP_JOBS if left is None else min(STEP_JOBS, left)
+            page = await self._read(cursor, size)
+            for job in page.jobs:
+                yield job
+            cursor = page.cursor
+            if cursor is None:
+                return
+            if left is not None:
+                left -= len(page.jobs)
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,6 +26,7 @@ from headrace.app import Headrace
 from headrace.app.bridge import is_on_loop
 from headrace.app.context import Context, enter
 from headrace.app.task import Task
+from headrace.completion import batch_of
 from headrace.crypto import KeyRing
 from headrace.errors import (
     InvalidInput,
@@ -142,6 +143,11 @@ class _RemoteContext:
 
     def snooze(self, seconds: Any = None, *, until: Any = None) -> None:
         raise Snooze(seconds, until=until)
+
+    def batch_results(self) -> Any:
+        """Read by this process itself: only plain values go through the pipe."""
+        app = self.app if is_on_loop() else self.app.sync
+        return app.batch_results(batch_of(self.job))
 
     def __getattr__(self, name: str) -> Any:
         member = getattr(Context, name, None)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from msgspec.structs import replace
+
 from headrace import validation
 from headrace.errors import JobNotFound
 from headrace.manager import (
@@ -12,6 +14,7 @@ from headrace.manager import (
     explanation,
     overview,
     queries,
+    watching,
 )
 from headrace.manager.verbs.base import Tags, Verbs
 from headrace.model import (
@@ -47,21 +50,25 @@ class Reading(Verbs):
         """Those of the jobs that are there, by id."""
         return await self._context.read(validation.check_ids(job_ids))
 
-    async def find(
+    def find(
         self,
         *,
         queues: Iterable[str] | None = None,
         types: Iterable[str] | None = None,
-        states: Iterable[State] | None = None,
+        states: Iterable[State | str] | None = None,
         tags: Tags = (),
         assignee: str | None = None,
         created_from: datetime | None = None,
         created_before: datetime | None = None,
         newest_first: bool = False,
-        limit: int = 100,
+        limit: int | None = None,
         cursor: str | None = None,
-    ) -> queries.Page:
-        """One page of the jobs that match every filter, in order of submission."""
+    ) -> queries.Found:
+        """The jobs that match every filter, in order of submission.
+
+        `await` gives one page of them, of up to `limit` jobs (None: 100) from the cursor on;
+        `async for job in` goes through all there are, or as many as `limit` says.
+        """
         query = Query(
             queues=validation.check_names(queues, "queue"),
             types=validation.check_names(types, "type"),
@@ -77,9 +84,36 @@ class Reading(Verbs):
             if created_before is None
             else validation.check_time(created_before, "created_before"),
             newest_first=newest_first,
-            limit=limit,
         )
-        return await queries.find(self._context, query, cursor)
+        if limit is not None:
+            validation.check_limit(limit, "limit")
+        return queries.Found(
+            lambda start, count: queries.find(self._context, replace(query, limit=count), start),
+            limit=limit,
+            cursor=cursor,
+        )
+
+    def watch(
+        self,
+        job_id: str,
+        *,
+        look_seconds: float = watching.LOOK_SECONDS,
+        timeout: float | None = None,
+    ) -> AsyncIterator[Job]:
+        """The job as it is, and again whenever its state, attempt or progress has changed, until it ends.
+
+        What changes twice between two looks is seen once. After `timeout` seconds it stops, whatever
+        the job does.
+        """
+        validation.check_seconds(look_seconds, "look_seconds")
+        if timeout is not None:
+            validation.check_seconds(timeout, "timeout", zero=True)
+        return watching.watch(
+            self._context,
+            validation.check_id(job_id),
+            look_seconds=look_seconds,
+            timeout_seconds=timeout,
+        )
 
     async def stats(self, *, queues: Iterable[str] | None = None, tags: Tags = ()) -> queries.Stats:
         """How many jobs match every filter, by state, tenant and queue."""

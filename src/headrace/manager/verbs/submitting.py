@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 
 import msgspec
@@ -64,3 +64,32 @@ class Submitting(Verbs):
     async def batch(self, batch_id: str) -> batches.BatchProgress:
         """How far the jobs of a batch are, or BatchNotFound."""
         return await batches.progress(self._context, batch_id)
+
+    def watch_batch(
+        self, batch_id: str, *, timeout: float | None = None
+    ) -> AsyncIterator[batches.BatchProgress]:
+        """How far the jobs of a batch are, again and again as that changes, until all have ended.
+
+        After `timeout` seconds it stops, whatever they do.
+        """
+        if timeout is not None:
+            validation.check_seconds(timeout, "timeout", zero=True)
+        return batches.watch(self._context, validation.check_id(batch_id), timeout_seconds=timeout)
+
+    async def wait_batch(
+        self, batch_id: str, *, timeout: float | None = None
+    ) -> batches.BatchProgress:
+        """Wait for every job of a batch to end; how they did. TimeoutError: they go on.
+
+        Of a batch that is still being submitted it may see the end of the part that is there.
+        """
+        last: batches.BatchProgress | None = None
+        async for seen in self.watch_batch(batch_id, timeout=timeout):
+            last = seen
+        assert last is not None, "a batch is seen once at least"
+        if last.done:
+            return last
+        raise TimeoutError(
+            f"batch {batch_id} is not done within {timeout} s: {last.ended} of {last.total} jobs have "
+            "ended, and the others go on"
+        )
