@@ -109,7 +109,7 @@ class Chaos:
             await self.manager.cancel([self.dice.choice(self.known)], mode=mode)
 
     async def _delete(self) -> None:
-        ended = await self.manager.find(states=["completed", "failed", "dead", "cancelled"])  # the words do
+        ended = await self.manager.find(states=["completed", "failed", "dead", "cancelled"])
         chosen = [job.id for job in ended.jobs if self.dice.random() < 0.3]
         if chosen:
             await self.manager.delete(chosen)
