@@ -86,6 +86,8 @@ class Claim(_Command, frozen=True, kw_only=True):
     """Fresh randomness; with the attempt it makes the token, which no earlier claim can have had."""
     lease_seconds: float | None = None
     """Overrides the job's own."""
+    due_by: datetime | None = None
+    """Due is what has a run_at up to this. None: up to now."""
 
 
 class Complete(_WorkerCommand, frozen=True, kw_only=True):
@@ -351,7 +353,8 @@ def _holds(rule: Rule, job: Job, command: Command, now: datetime) -> bool:
         case When.ALWAYS:
             return True
         case When.DUE:
-            return job.run_at <= now
+            assert isinstance(command, Claim)
+            return job.run_at <= (command.due_by or now)
         case When.RETRY | When.FINAL | When.EXHAUSTED:
             assert isinstance(command, Fail)
             if not command.retry:
@@ -478,7 +481,7 @@ def _lease(job: Job, command: Claim, now: datetime) -> dict[str, Any]:
         "lease_until": None if seconds is None else now + timedelta(seconds=seconds),
         "assignee": command.worker,
         "assigned_at": now,
-        "scheduled_at": max(job.run_at, job.updated_at),
+        "scheduled_at": min(max(job.run_at, job.updated_at), now),
         "started_at": job.started_at or now,
     }
 

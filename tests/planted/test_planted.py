@@ -25,7 +25,7 @@ from headrace.stores.memory.edges import Edges
 from headrace.stores.memory.keys import Keys
 from headrace.stores.memory.log import Log
 from headrace.testing.conformance import Case, load
-from tests.planted import completion, encryption, limits, metadata, schedules, shares
+from tests.planted import completion, contracts, encryption, limits, metadata, schedules, shares
 from tests.planted.defect import Defect, patched
 
 # --- the wrong pieces ----------------------------------------------------------------------------
@@ -246,3 +246,12 @@ async def test_without_a_defect_nothing_objects() -> None:
 async def test_the_kit_objects(name: str) -> None:
     with DEFECTS[name]():
         assert await objections(CASES) is not None, f"no case of the kit notices that {name}"
+
+
+@pytest.mark.parametrize("name", contracts.DEFECTS)
+async def test_the_suite_of_the_contract_objects(name: str) -> None:
+    suite, part, defect = contracts.DEFECTS[name]
+    cases = [case for case in load(suite).cases if case.part == part]
+    assert await objections(cases) is None
+    with defect():
+        assert await objections(cases) is not None, f"no case of {suite} notices that {name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 from msgspec import UNSET
@@ -54,6 +55,7 @@ class Claims:
         tags: Iterable[str] | Mapping[str, object],
         limit: int,
         lease_seconds: float | None,
+        due_by: datetime | None,
     ) -> tuple[Job, ...]:
         context = self._context
         await context.synchronise()
@@ -69,6 +71,7 @@ class Claims:
             lease_seconds=None
             if lease_seconds is None
             else validation.check_seconds(lease_seconds, "lease_seconds"),
+            due_by=None if due_by is None else validation.check_time(due_by, "due_by"),
         )
         await self._announce(request)
         # They take turns, so that neither queues with limits nor those without starve the others.

@@ -120,6 +120,13 @@ class ClaimRequest(msgspec.Struct, frozen=True, kw_only=True):
     tags: Sequence[str] = ()
     """The job has all of these."""
     lease_seconds: float | None = None
+    due_by: datetime | None = None
+    """A job counts as due if its run_at is not after this. None: not after `now`."""
+
+    @property
+    def horizon(self) -> datetime:
+        """Up to when a job counts as due."""
+        return self.now if self.due_by is None else self.due_by
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from headrace import model, validation
 from headrace.clock import Clock
+from headrace.codec import PAYLOAD_BYTES_MAX
 from headrace.connect import connect
 from headrace.contracts.backend_api import commands
 from headrace.contracts.backend_api.commands import Decide, SameStatus, Update
@@ -17,7 +18,7 @@ from headrace.contracts.backend_api.errors import (
     translated,
     translating,
 )
-from headrace.contracts.backend_api.submission import POLICY, spec_of, specs_of
+from headrace.contracts.backend_api.submission import policy_of, spec_of, specs_of
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus, job_of, stats_of
 from headrace.errors import DuplicateJob, InvalidBatch
 from headrace.manager import Changed, JobManager
@@ -29,6 +30,9 @@ from headrace.spec import JobSpec
 Tags = Iterable[str] | None
 Ids = Iterable[str] | None
 
+END_OF_TIME = datetime(validation.YEAR_MAX, 12, 31, tzinfo=UTC)
+"""A job's time is its place in line here, never a wait: each is claimed as due, however far ahead it stands."""
+
 
 class Backend:
     """Jobs by the specification `Backend API`, on the policy preset of that name.
@@ -37,24 +41,43 @@ class Backend:
     changed nothing. `freed` in an answer maps a worker to how many of its jobs it does not hold any more.
     """
 
-    def __init__(self, manager: JobManager, *, payload_bytes_max: int | None = None) -> None:
+    def __init__(
+        self,
+        manager: JobManager,
+        *,
+        payload_bytes_max: int | None = None,
+        result_bytes_max: int | None = None,
+    ) -> None:
         """On a manager that is open already, whose policy should be `POLICY`.
 
-        `payload_bytes_max` is the limit for payloads as they are given (None: the preset's); what is
-        stored, which is a little more, must fit into the policy's all the same.
+        The limits are for payloads and results as they are given (None: the preset's, 1 MB; at most 16
+        MB). What is stored of a payload, which is a little more, must fit into the policy's all the same.
         """
         self._manager = manager
-        self.payload_bytes_max = (
-            BACKEND_API.payload_bytes_max
-            if payload_bytes_max is None
-            else validation.check_limit(payload_bytes_max, "payload_bytes_max")
-        )
+        self.payload_bytes_max = _bytes_max(payload_bytes_max, "payload_bytes_max")
+        self.result_bytes_max = _bytes_max(result_bytes_max, "result_bytes_max")
 
     @classmethod
-    async def open(cls, url: str, clock: Clock | None = None) -> Self:
-        """On the store behind `url`. Without a clock the store's own is the authority."""
+    async def open(
+        cls,
+        url: str,
+        clock: Clock | None = None,
+        *,
+        payload_bytes_max: int | None = None,
+        result_bytes_max: int | None = None,
+    ) -> Self:
+        """On the store behind `url`. Without a clock the store's own is the authority.
+
+        The limits are those of `Backend(manager, …)`; the policy is made to fit them.
+        """
         with translated():
-            return cls(await connect(url, policies=POLICY, clock=clock))
+            policy = policy_of(_bytes_max(payload_bytes_max, "payload_bytes_max"))
+            _bytes_max(result_bytes_max, "result_bytes_max")
+            return cls(
+                await connect(url, policies=policy, clock=clock),
+                payload_bytes_max=payload_bytes_max,
+                result_bytes_max=result_bytes_max,
+            )
 
     @property
     def manager(self) -> JobManager:
@@ -77,15 +100,13 @@ class Backend:
     @translating
     async def enqueue_job(self, job: Job) -> str:
         """Store a new job; its id. It is eligible at once."""
-        (job_id,) = await self._submit(
-            [spec_of(job, self._manager.clock.now(), self.payload_bytes_max)]
-        )
+        (job_id,) = await self._submit([spec_of(job, self.payload_bytes_max)])
         return job_id
 
     @translating
     async def enqueue_jobs(self, jobs: Sequence[Job]) -> list[str]:
         """Store all or none; the ids in order. The error names the job by `index` and `job_id`."""
-        return await self._submit(specs_of(jobs, self._manager.clock.now(), self.payload_bytes_max))
+        return await self._submit(specs_of(jobs, self.payload_bytes_max))
 
     # --- job assignment --------------------------------------------------------------------------
 
@@ -99,7 +120,7 @@ class Backend:
     @translating
     async def complete_job(self, job_id: str, result: Any = None) -> dict[str, int]:
         """RUNNING, CANCELLING, UNKNOWN_RETRY, UNKNOWN_STOPPED → COMPLETED."""
-        return dict((await self._change(job_id, commands.complete(result))).freed)
+        return dict((await self._change(job_id, commands.complete(result, self.result_bytes_max))).freed)
 
     @translating
     async def fail_job(self, job_id: str, error_msg: str) -> dict[str, int]:
@@ -130,7 +151,7 @@ class Backend:
         error_msg: str = "",
     ) -> dict[str, int]:
         """One step of `commands.UPDATES`; the status that the job has already changes nothing."""
-        update = Update(status, result, error_msg)
+        update = Update(status, result, error_msg, self.result_bytes_max)
         try:
             changed = await self._change(job_id, update)
         except SameStatus:
@@ -206,7 +227,10 @@ class Backend:
     async def _claim(self, assignee_id: str, tags: Tags, limit: int) -> Sequence[model.Job]:
         validation.check_limit(limit, "limit")
         return await self._manager.claim(
-            assignee_id, tags=_listed(tags), limit=min(limit, CLAIM_LIMIT_MAX)
+            assignee_id,
+            tags=_listed(tags),
+            limit=min(limit, CLAIM_LIMIT_MAX),
+            due_by=END_OF_TIME,
         )
 
     async def _change(self, job_id: str, decide: Decide) -> Changed:
@@ -218,6 +242,13 @@ class Backend:
 def _listed(values: Iterable[str] | None) -> Iterable[str]:
     """No list is an empty one. What is not a list is left for the manager to refuse."""
     return () if values is None else values
+
+
+def _bytes_max(given: int | None, what: str) -> int:
+    """A limit for contents as they are given; without one the preset's."""
+    if given is None:
+        return BACKEND_API.payload_bytes_max
+    return validation.check_limit(given, what, maximum=PAYLOAD_BYTES_MAX)
 
 
 def _about(error: BackendError, job_id: str | None) -> BackendError:

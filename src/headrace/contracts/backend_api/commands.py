@@ -46,8 +46,8 @@ UPDATES: Mapping[JobStatus, frozenset[JobStatus]] = {
 """What UpdateJobStatus allows; besides, the same status again, which changes nothing."""
 
 
-def complete(result: Any) -> Decide:
-    command = lifecycle.Complete(token=None, result_json=_encode(result))
+def complete(result: Any, result_bytes_max: int) -> Decide:
+    command = lifecycle.Complete(token=None, result_json=_encode(result, result_bytes_max))
     return lambda _: command
 
 
@@ -91,12 +91,14 @@ class SameStatus(HeadraceError):
 class Update:
     """UpdateJobStatus, decided when the job is at hand. What is not given stays as it is."""
 
-    def __init__(self, status: object, result: Any, error_msg: str | None) -> None:
+    def __init__(
+        self, status: object, result: Any, error_msg: str | None, result_bytes_max: int
+    ) -> None:
         try:
             self._target = JobStatus(status)  # type: ignore[arg-type]  # this is the check
         except ValueError as error:
             raise InvalidArgumentError(f"{status!r} is no job status; {UNCHANGED}") from error
-        self._result_json = None if result is None else _encode(result)
+        self._result_json = None if result is None else _encode(result, result_bytes_max)
         self._error_msg = _text(error_msg)
         self._source: JobStatus | None = None
 
@@ -168,8 +170,8 @@ def _message(job: Job) -> str:
     return "" if job.failure is None else job.failure.message
 
 
-def _encode(result: Any) -> bytes:
-    return codec.encode(result, what="result", limit=BACKEND_API.payload_bytes_max)
+def _encode(result: Any, limit: int) -> bytes:
+    return codec.encode(result, what="result", limit=limit)
 
 
 def _text(error_msg: str | None) -> str:

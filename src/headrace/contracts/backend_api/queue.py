@@ -45,13 +45,21 @@ class Queue(Backend):
     """
 
     def __init__(
-        self, below: Backend | JobManager, *, payload_bytes_max: int | None = None
+        self,
+        below: Backend | JobManager,
+        *,
+        payload_bytes_max: int | None = None,
+        result_bytes_max: int | None = None,
     ) -> None:
         if isinstance(below, Backend):
             if payload_bytes_max is None:
                 payload_bytes_max = below.payload_bytes_max
+            if result_bytes_max is None:
+                result_bytes_max = below.result_bytes_max
             below = below.manager
-        super().__init__(below, payload_bytes_max=payload_bytes_max)
+        super().__init__(
+            below, payload_bytes_max=payload_bytes_max, result_bytes_max=result_bytes_max
+        )
         self._subscriptions = Subscriptions(self.manager)
 
     @translating
@@ -81,7 +89,9 @@ class Queue(Backend):
     @translating
     async def complete_jobs(self, results: Mapping[str, Any]) -> BatchResult:
         """complete_job for each job id with its result."""
-        return await self._change_each(results, commands.complete)
+        return await self._change_each(
+            results, lambda result: commands.complete(result, self.result_bytes_max)
+        )
 
     @translating
     async def fail_jobs(self, error_msgs: Mapping[str, str]) -> BatchResult:

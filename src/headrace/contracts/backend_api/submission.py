@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from headrace import codec, validation
 from headrace.contracts.backend_api.errors import InvalidArgumentError
-from headrace.contracts.backend_api.values import Job, JobStatus, Kept
+from headrace.contracts.backend_api.values import Job, JobStatus, Kept, reads_as_kept
 from headrace.errors import HeadraceError
-from headrace.policy import BACKEND_API
+from headrace.policy import BACKEND_API, Policy
 from headrace.spec import JobSpec
 
 _GIVEN = frozenset({"id", "status", "job_type", "payload", "tags", "created_at"})
@@ -20,23 +21,25 @@ _GIVEN = frozenset({"id", "status", "job_type", "payload", "tags", "created_at"}
 _KEPT_BYTES_MAX = 128 << 10
 """More than `Kept` needs besides the payload: 64 tags of 256 characters, a time, and its own frame."""
 
-POLICY = msgspec.structs.replace(
-    BACKEND_API,
-    payload_bytes_max=min(
-        BACKEND_API.payload_bytes_max * 4 // 3 + _KEPT_BYTES_MAX, codec.PAYLOAD_BYTES_MAX
-    ),
-)
-"""The preset with room for what is stored with a payload, and for bytes written as base64.
 
-The preset's own limit is the submitter's, and is checked on the payload as it was given.
-"""
+def policy_of(payload_bytes_max: int) -> Policy:
+    """The preset with room for what is stored with a payload, and for bytes written as base64.
+
+    The limit is the submitter's, and is checked on the payload as it was given.
+    """
+    room = payload_bytes_max * 4 // 3 + _KEPT_BYTES_MAX
+    return msgspec.structs.replace(
+        BACKEND_API, payload_bytes_max=min(room, codec.PAYLOAD_BYTES_MAX)
+    )
 
 
-def spec_of(job: object, now: datetime, payload_bytes_max: int) -> JobSpec:
+POLICY = policy_of(BACKEND_API.payload_bytes_max)
+
+
+def spec_of(job: object, payload_bytes_max: int) -> JobSpec:
     """The job to submit, or the error that says what is wrong with it.
 
-    A job is eligible at once, so it is due at its `created_at`, which also is its place in line. One
-    that its submitter dates later than the store's clock is due now.
+    Its `created_at`, past or to come, is its place in line and nothing else: a job is eligible at once.
     """
     if not isinstance(job, Job):
         raise InvalidArgumentError(
@@ -61,24 +64,25 @@ def spec_of(job: object, now: datetime, payload_bytes_max: int) -> JobSpec:
     return JobSpec(
         id=validation.check_id(job.id),
         type=job.job_type,
-        payload=Kept(
-            payload=msgspec.Raw(codec.encode(job.payload, limit=payload_bytes_max)),
+        payload=_kept(
+            job.payload,
+            payload_bytes_max,
             tags=() if given_tags == stored_tags else given_tags,
             created_at=created_at,
         ),
         tags=stored_tags,
-        run_at=None if created_at is None else min(created_at, now),
+        run_at=created_at,
     )
 
 
-def specs_of(jobs: Iterable[object] | None, now: datetime, payload_bytes_max: int) -> list[JobSpec]:
+def specs_of(jobs: Iterable[object] | None, payload_bytes_max: int) -> list[JobSpec]:
     """All of a batch, or the error that says which is wrong, by its place and its id."""
     if jobs is None or isinstance(jobs, str | bytes) or not isinstance(jobs, Iterable):
         raise InvalidArgumentError(f"a list of jobs is needed; {validation.UNCHANGED}")
     specs: list[JobSpec] = []
     for index, job in enumerate(jobs):
         try:
-            specs.append(spec_of(job, now, payload_bytes_max))
+            specs.append(spec_of(job, payload_bytes_max))
         except HeadraceError as error:
             raise InvalidArgumentError(
                 f"job {index} of the batch{_name(job)}: {error.message}",
@@ -86,6 +90,16 @@ def specs_of(jobs: Iterable[object] | None, now: datetime, payload_bytes_max: in
                 index=index,
             ) from error
     return specs
+
+
+def _kept(
+    payload: Any, limit: int, *, tags: tuple[str, ...], created_at: datetime | None
+) -> msgspec.Raw | Kept:
+    """The payload as it is, unless something is to be kept with it, or it would be taken for that."""
+    encoded = codec.encode(payload, limit=limit)
+    if not tags and created_at is None and not reads_as_kept(encoded):
+        return msgspec.Raw(encoded)
+    return Kept(payload=msgspec.Raw(encoded), tags=tags, created_at=created_at)
 
 
 def _name(job: object) -> str:

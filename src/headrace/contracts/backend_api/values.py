@@ -115,7 +115,7 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
 class Kept(
     msgspec.Struct, frozen=True, tag_field="kept_for", tag="backend_api", omit_defaults=True
 ):
-    """What is stored as the job's payload: the submitter's own, and what a stored job has no place for."""
+    """The submitter's payload with what a stored job has no place for; stored where there is such."""
 
     payload: msgspec.Raw
     """As `codec` writes it."""
@@ -126,6 +126,12 @@ class Kept(
 
 
 _kept_decoder = msgspec.json.Decoder(Kept)
+_KEPT_MARK = b'"kept_for"'
+
+
+def reads_as_kept(encoded: bytes) -> bool:
+    """Would a payload that is stored as it is be taken for a `Kept`?"""
+    return _KEPT_MARK in encoded
 
 
 def status_of(job: model.Job) -> JobStatus:
@@ -171,7 +177,8 @@ def stats_of(stats: Stats) -> JobStats:
 
 
 def _kept(job: model.Job) -> Kept:
-    """A job that came in another way than through this contract has only its payload."""
+    if not reads_as_kept(job.payload_json):
+        return Kept(payload=msgspec.Raw(job.payload_json))
     try:
         return _kept_decoder.decode(job.payload_json)
     except msgspec.DecodeError:

@@ -51,8 +51,13 @@ class Working(Verbs):
         limit: int = 1,
         tenant: str | None = None,
         lease_seconds: float | None = None,
+        due_by: datetime | None = None,
     ) -> tuple[Job, ...]:
-        """Lease up to `limit` due jobs that match every filter, most urgent and oldest first."""
+        """Lease up to `limit` due jobs that match every filter, most urgent and oldest first.
+
+        With `due_by` a job counts as due up to that time instead of the present, and may be claimed ahead
+        of its time: for who keeps run_at as an order, not as a wait.
+        """
         if tenant is not None and tenant != self.tenant:
             if self.tenant is not None:
                 return ()  # another tenant's jobs do not exist here
@@ -63,9 +68,16 @@ class Working(Verbs):
                 tags=tags,
                 limit=limit,
                 lease_seconds=lease_seconds,
+                due_by=due_by,
             )
         return await self._claims.claim(
-            worker, queues=queues, types=types, tags=tags, limit=limit, lease_seconds=lease_seconds
+            worker,
+            queues=queues,
+            types=types,
+            tags=tags,
+            limit=limit,
+            lease_seconds=lease_seconds,
+            due_by=due_by,
         )
 
     async def settle(self, outcomes: Sequence[Outcome]) -> Settled:

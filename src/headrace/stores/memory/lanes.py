@@ -170,7 +170,7 @@ class Lanes:
         heap = lane.driver(request.tags)
         ahead = [(heap[0], 0)] if heap else []
         last = None
-        while ahead and ahead[0][0].run_at <= request.now:
+        while ahead and ahead[0][0].run_at <= request.horizon:
             entry, index = heapq.heappop(ahead)
             for child in (2 * index + 1, 2 * index + 2):
                 if child < len(heap):
@@ -195,7 +195,7 @@ class Lanes:
         passed_over: list[tuple[list[Entry], Entry]] = []
         heads = [(entry, index) for index, heap in enumerate(heaps) if (entry := self._first(heap))]
         heapq.heapify(heads)
-        while heads and len(taken) < limit and heads[0][0].run_at <= request.now:
+        while heads and len(taken) < limit and heads[0][0].run_at <= request.horizon:
             entry, index = heapq.heappop(heads)
             heap = heaps[index]
             heapq.heappop(heap)

@@ -339,7 +339,10 @@ class MemoryStore:
     def _leasing(self, request: ClaimRequest) -> Callable[[Job], Job]:
         """What turns a waiting job into one that is leased as requested, event included."""
         command = lifecycle.Claim(
-            worker=request.worker, nonce=request.nonce, lease_seconds=request.lease_seconds
+            worker=request.worker,
+            nonce=request.nonce,
+            lease_seconds=request.lease_seconds,
+            due_by=request.due_by,
         )
 
         def lease(job: Job) -> Job:

@@ -81,6 +81,7 @@ class Claimer:
                 [gate.body_json for gate in gates],
                 *transposed(asked, 2),
                 *transposed([starts.get(lane, Start()) for lane, _ in asked], 4),
+                request.horizon,
             )
         except Violated:  # a gate came up that was not there
             return None
@@ -94,7 +95,7 @@ class Claimer:
         starts = marks.start(request.now)
         began = time.monotonic()
         *rows, (_, _, _, _, entries) = await self._session.read(
-            "heads", request.now, request.limit, *_filters(request), *_gaps(starts)
+            "heads", request.horizon, request.limit, *_filters(request), *_gaps(starts)
         )
         jobs: dict[int, int] = {}
         run_ats: dict[int, datetime] = {}
@@ -117,7 +118,9 @@ class Claimer:
         marks = self._marks_of(request)
         starts = marks.start(request.now)
         began = time.monotonic()
-        rows = await self._session.write("claim", *_leasing(request, limit, reach), *_gaps(starts))
+        rows = await self._session.write(
+            "claim", *_leasing(request, limit, reach), *_gaps(starts), request.horizon
+        )
         taken = [row for row in rows if row[0] is not None]
         if taken:
             excess = taken[0][-1]

@@ -116,5 +116,6 @@ def _request(request: ClaimRequest, limit: int) -> bytes:
             False if request.queues is None else list(request.queues),
             False if request.types is None else list(request.types),
             list(request.tags),
+            to_us(request.horizon),
         )
     )

@@ -31,7 +31,10 @@ def claim_shares(
 def _lease(tx: Transaction, request: ClaimRequest, seqs: Sequence[int]) -> list[Job]:
     jobs = jobs_by_seq(tx, seqs)
     command = lifecycle.Claim(
-        worker=request.worker, nonce=request.nonce, lease_seconds=request.lease_seconds
+        worker=request.worker,
+        nonce=request.nonce,
+        lease_seconds=request.lease_seconds,
+        due_by=request.due_by,
     )
     leased = [lifecycle.apply(job, command, request.now) for job in jobs]
     changes.write(

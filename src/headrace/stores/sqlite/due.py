@@ -89,7 +89,7 @@ def heads(view: Snapshot, request: ClaimRequest) -> list[Head]:
 
 def _bound(view: Snapshot, request: ClaimRequest) -> dict[str, Any]:
     """The parameters that every query of this module names; with a tag, those of tagged ones."""
-    bound: dict[str, Any] = {"now": to_us(request.now)}
+    bound: dict[str, Any] = {"now": to_us(request.horizon)}
     if request.tags:
         driver = tags.rarest_ready(view, request.tags)
         bound |= {"tag": driver.tag, "others": driver.others}

@@ -23,7 +23,8 @@ CREATE FUNCTION headrace.claim_shares(
     mark_run_ats timestamptz[],
     mark_seqs bigint[],
     early_run_ats timestamptz[],
-    early_seqs bigint[]
+    early_seqs bigint[],
+    the_horizon timestamptz -- up to when a job counts as due
 ) RETURNS SETOF headrace.claimed_job
 -- One row without a seq says: a gate had moved on, and nothing was written.
 LANGUAGE plpgsql
@@ -83,7 +84,7 @@ BEGIN
                     line.run_at,
                     line.seq
                 FROM headrace.due_line(
-                    driver, the_tags, shares.lane, the_time,
+                    driver, the_tags, shares.lane, the_horizon,
                     least(shares.jobs_before + shares.jobs + the_reach, 2147483647)::integer,
                     shares.mark_run_at, shares.mark_seq, shares.early_run_at, shares.early_seq
                 ) AS line

@@ -2,7 +2,7 @@
 -- how many there are, counted up to the limit. A row without a lane at the end has the number of index
 -- entries that were read.
 CREATE FUNCTION headrace.lane_heads(
-    the_time timestamptz,
+    the_horizon timestamptz, -- up to when a job counts as due
     the_limit integer,
     the_tenant text, -- NULL: any
     the_queues text[], -- NULL: any
@@ -50,7 +50,7 @@ BEGIN
             line.first_seq AS seq,
             count(*) AS jobs
         FROM headrace.due_line(
-            driver, the_tags, open_lanes.id, the_time, the_limit, open_lanes.mark_run_at,
+            driver, the_tags, open_lanes.id, the_horizon, the_limit, open_lanes.mark_run_at,
             open_lanes.mark_seq, open_lanes.early_run_at, open_lanes.early_seq
         ) AS line
         GROUP BY line.early, line.first_run_at, line.first_seq

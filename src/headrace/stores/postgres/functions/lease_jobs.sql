@@ -43,7 +43,10 @@ BEGIN
                 END,
                 assignee = the_worker,
                 assigned_at = greatest(the_time, jobs.updated_at),
-                scheduled_at = greatest(jobs.run_at, jobs.updated_at),
+                -- a job that is claimed ahead of its time has not waited
+                scheduled_at = least(
+                    greatest(jobs.run_at, jobs.updated_at), greatest(the_time, jobs.updated_at)
+                ),
                 started_at = coalesce(jobs.started_at, greatest(the_time, jobs.updated_at))
             FROM
                 unnest(picked, picked_states, first_run_ats, first_seqs)

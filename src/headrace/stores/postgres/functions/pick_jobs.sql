@@ -12,7 +12,7 @@
 -- submitted late) are `early`, and kept apart in the index, because they can appear before such a mark;
 -- the others become visible within moments of their due time. How the caller uses that: marks.py.
 CREATE FUNCTION headrace.pick_jobs(
-    the_time timestamptz,
+    the_horizon timestamptz, -- up to when a job counts as due
     the_limit integer,
     the_reach integer,
     the_tenant text, -- NULL: any
@@ -94,7 +94,7 @@ BEGIN
                     lane_ids, priorities, mark_run_ats, mark_seqs, early_run_ats, early_seqs
                 ) AS lane (id, priority, mark_run_at, mark_seq, early_run_at, early_seq)
                 CROSS JOIN LATERAL headrace.waiting_line(
-                    lane.id, the_time, the_reach, lane.mark_run_at, lane.mark_seq,
+                    lane.id, the_horizon, the_reach, lane.mark_run_at, lane.mark_seq,
                     lane.early_run_at, lane.early_seq
                 ) AS line
                 WHERE lane.priority = level.priority
@@ -144,7 +144,7 @@ BEGIN
                     lane_ids, priorities, mark_run_ats, mark_seqs, early_run_ats, early_seqs
                 ) AS lane (id, priority, mark_run_at, mark_seq, early_run_at, early_seq)
                 CROSS JOIN LATERAL headrace.tagged_line(
-                    driver, the_tags, lane.id, the_time, the_reach, lane.mark_run_at,
+                    driver, the_tags, lane.id, the_horizon, the_reach, lane.mark_run_at,
                     lane.mark_seq, lane.early_run_at, lane.early_seq
                 ) AS line
                 WHERE lane.priority = level.priority

@@ -1,6 +1,6 @@
 SELECT leased.*
 FROM headrace.pick_jobs(
-    $2::timestamptz, $3::integer, $4::integer, $6::text, $7::text[], $8::text[], $9::text[],
+    $18::timestamptz, $3::integer, $4::integer, $6::text, $7::text[], $8::text[], $9::text[],
     $12::integer[], $13::integer[], $14::timestamptz[], $15::bigint[], $16::timestamptz[],
     $17::bigint[]
 ) AS pick

@@ -24,7 +24,7 @@ local function find_tagged()
 end
 
 local function find_in_queue(priority, queue)
-  local listed = redis.call('ZRANGEBYSCORE', lines_key(priority, tenant, queue), '-inf', now, 'WITHSCORES')
+  local listed = redis.call('ZRANGEBYSCORE', lines_key(priority, tenant, queue), '-inf', horizon, 'WITHSCORES')
   for index = 1, #listed, 2 do
     local line = line_listed(listed[index])
     if is_wanted(line, true) then
@@ -36,7 +36,7 @@ end
 
 local function find()
   for priority = 0, PRIORITY_LAST do
-    local due = wanted_queues or set_of(redis.call('ZRANGEBYSCORE', queues_key(priority, tenant), '-inf', now))
+    local due = wanted_queues or set_of(redis.call('ZRANGEBYSCORE', queues_key(priority, tenant), '-inf', horizon))
     for queue in pairs(due) do
       if not is_passed_over(queue, tenant) then
         find_in_queue(priority, queue)
@@ -49,7 +49,7 @@ end
 local function count_with_tag(line)
   local key = tag_line_key(line, tags[1])
   local first = redis.call('ZRANGE', key, 0, 0, 'WITHSCORES')[2]
-  return tonumber(first), redis.call('ZCOUNT', key, '-inf', now)
+  return tonumber(first), redis.call('ZCOUNT', key, '-inf', horizon)
 end
 
 -- The same with several tags; and where the call has to stop, if it has to.
@@ -71,7 +71,7 @@ end
 
 local function count(line, first, after)
   if #tags == 0 then
-    return first, redis.call('ZCOUNT', line_key(line), '-inf', now)
+    return first, redis.call('ZCOUNT', line_key(line), '-inf', horizon)
   end
   local count_tagged = #tags == 1 and count_with_tag or count_with_tags
   return count_tagged(line, after)

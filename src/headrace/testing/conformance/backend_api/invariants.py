@@ -7,6 +7,7 @@ from collections import Counter
 from datetime import timedelta
 
 from headrace.contracts.backend_api import Backend, BackendError, Job, JobNotFoundError, Queue
+from headrace.limits import QueueLimits
 from headrace.policy import BACKEND_API
 from headrace.testing.conformance.backend_api.suite import (
     ELIGIBLE,
@@ -237,6 +238,65 @@ async def oldest_within_limit(env: Env) -> None:
         await backend.enqueue_job(Job(id=f"j{number}", created_at=created))
     assert {job.id for job in await backend.dequeue_jobs("w", [], 2)} == {"j0", "j1"}
     assert {job.id for job in await backend.dequeue_jobs("w", [], 2)} == {"j2", "j3"}
+
+
+@suite.case("9. Ordering", "a CreatedAt ahead of the clock is a place in line as any other")
+async def created_ahead(env: Env) -> None:
+    start = env.clock.now()
+    for tags in ((), ("x",), ("x", "y")):
+        backend: Backend = await env.open(Backend)
+        name = "-".join(tags)
+        for minutes in (50, -10, 20, 1000, 30):
+            created = start + timedelta(minutes=minutes)
+            await backend.enqueue_job(Job(id=f"{name}{minutes}", created_at=created, tags=tags))
+        await backend.enqueue_job(Job(id=f"{name}0", tags=tags))
+        order = [(await backend.dequeue_jobs("w", tags, 1))[0].id for _ in range(4)]
+        assert order == [f"{name}{minutes}" for minutes in (-10, 0, 20, 30)]
+        rest = await backend.dequeue_jobs("w", tags, 5)
+        assert {job.id for job in rest} == {f"{name}50", f"{name}1000"}
+        assert {job.started_at for job in rest} == {start}
+
+
+@suite.case("9. Ordering", "a failed job goes by LastRetryAt, though its CreatedAt is ahead")
+async def failed_ahead(env: Env) -> None:
+    backend: Backend = await env.open(Backend)
+    start = env.clock.now()
+    await backend.enqueue_job(Job(id="ahead", created_at=start + timedelta(hours=2)))
+    await backend.dequeue_jobs("w", [], 1)
+    env.clock.advance(1)
+    await backend.fail_job("ahead", "now it counts from here")
+    await backend.enqueue_job(Job(id="new", created_at=start + timedelta(hours=1)))
+    assert (await backend.get_job("ahead")).last_retry_at == env.clock.now()
+    order = [(await backend.dequeue_jobs("w", [], 1))[0].id for _ in range(2)]
+    assert order == ["ahead", "new"]
+
+
+@suite.case("9. Ordering", "a LastRetryAt ahead of the clock is eligible, in its place")
+async def retried_ahead(env: Env) -> None:
+    backend: Backend = await env.open(Backend)
+    start = env.clock.now()
+    for name in ("a", "b"):
+        await put(backend, name, S.RUNNING)
+    env.clock.advance(600)
+    await backend.fail_job("b", "at 600")
+    env.clock.advance(1)
+    await backend.fail_job("a", "at 601")
+    env.clock.set(start)  # the clock is set back by ten minutes
+    await backend.enqueue_job(Job(id="c"))
+    order = [(await backend.dequeue_jobs("w", [], 1))[0].id for _ in range(3)]
+    assert order == ["c", "b", "a"]
+
+
+@suite.case("9. Ordering", "the order is the same behind a queue's limits")
+async def ahead_behind_limits(env: Env) -> None:
+    backend: Backend = await env.open(Backend)
+    await backend.manager.set_limits("default", QueueLimits(concurrency=100))
+    start = env.clock.now()
+    for minutes in (50, -10, 20):
+        created = start + timedelta(minutes=minutes)
+        await backend.enqueue_job(Job(id=f"{minutes}", created_at=created))
+    order = [(await backend.dequeue_jobs("w", [], 1))[0].id for _ in range(3)]
+    assert order == ["-10", "20", "50"]
 
 
 @suite.case(

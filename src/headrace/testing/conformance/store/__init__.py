@@ -1,6 +1,7 @@
 """The store protocol, verb by verb: what `headrace.stores.base.JobStore` promises."""
 
 from headrace.testing.conformance.store import (
+    ahead,
     backlog,
     claims,
     commits,
@@ -23,6 +24,7 @@ from headrace.testing.conformance.store import (
 from headrace.testing.conformance.store.suite import suite
 
 __all__ = [
+    "ahead",
     "backlog",
     "claims",
     "commits",

@@ -18,7 +18,7 @@ local function lease_job(row, packed, handle, id)
   end
   local version, attempt = row.version + 1, row.attempt + 1
   local token = string.format('%d.%s', attempt, nonce)
-  local scheduled_at = math.max(row.run_at, row.updated_at)
+  local scheduled_at = math.min(math.max(row.run_at, row.updated_at), now) -- it may be claimed ahead of its time
   local length = lease_us or (row.lease_us ~= NONE and row.lease_us)
   local lease_until = length and now + length
   local event = log_event(row.lane, row.event, cmsgpack.pack({

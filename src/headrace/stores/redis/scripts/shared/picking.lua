@@ -47,7 +47,7 @@ local function take_run(walk, wanted)
     end
   until walk.at > #walk.page or not advance(walk)
   if walk.at > #walk.page and not walk.done then
-    local run = redis.call('ZRANGEBYSCORE', walk.key, '-inf', now, 'LIMIT', walk.rank, wanted - #taken)
+    local run = redis.call('ZRANGEBYSCORE', walk.key, '-inf', horizon, 'LIMIT', walk.rank, wanted - #taken)
     for _, handle in ipairs(run) do
       add(handle, walk.line)
     end

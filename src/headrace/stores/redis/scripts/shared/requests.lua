@@ -3,9 +3,9 @@
 -- keys     pauses root
 --
 -- ARGV[1] is the request: { now, limit, worker, nonce, lease in µs or false, tenant or false, queues or
--- false, types or false, tags (may be empty) }.
+-- false, types or false, tags (may be empty), up to when a job counts as due }.
 
-local now, limit, worker, nonce, lease_us, tenant, queues, types, tags = unpack(cmsgpack.unpack(ARGV[1]))
+local now, limit, worker, nonce, lease_us, tenant, queues, types, tags, horizon = unpack(cmsgpack.unpack(ARGV[1]))
 local wanted_types, wanted_queues = set_of(types), set_of(queues)
 local paused = set_of(redis.call('HKEYS', K.pauses)) -- queue, or queue \n tenant
 local gated = {} -- queues that are passed over as if they were paused; a plain claim fills it

@@ -24,7 +24,7 @@ local function advance(walk)
   walk.score = score and tonumber(score)
   walk.member = walk.page[walk.at]
   walk.at = walk.at + 2
-  return score and walk.score <= now
+  return score and walk.score <= horizon
 end
 
 -- A walk at the first member that is due, from the rank on; nil when there is none. `size`: how many
