@@ -1,4 +1,4 @@
-"""Defects of the contracts `backend_api` and `job_store`, each with the part of its suite that must object."""
+"""Defects of `backend_api` and `job_store`, each with the part of its suite that must object."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ Tags = Iterable[str] | None
 Ids = Iterable[str] | None
 
 END_OF_TIME = datetime(validation.YEAR_MAX, 12, 31, tzinfo=UTC)
-"""A job's time is its place in line here, never a wait: each is claimed as due, however far ahead it stands."""
+"""A job's time is its place in line, never a wait: each is claimed as due, however far ahead it stands."""
 
 
 class Backend:
@@ -120,7 +120,9 @@ class Backend:
     @translating
     async def complete_job(self, job_id: str, result: Any = None) -> dict[str, int]:
         """RUNNING, CANCELLING, UNKNOWN_RETRY, UNKNOWN_STOPPED → COMPLETED."""
-        return dict((await self._change(job_id, commands.complete(result, self.result_bytes_max))).freed)
+        return dict(
+            (await self._change(job_id, commands.complete(result, self.result_bytes_max))).freed
+        )
 
     @translating
     async def fail_job(self, job_id: str, error_msg: str) -> dict[str, int]:

@@ -130,7 +130,7 @@ _KEPT_MARK = b'"kept_for"'
 
 
 def reads_as_kept(encoded: bytes) -> bool:
-    """Would a payload that is stored as it is be taken for a `Kept`?"""
+    """Whether a payload that is stored as it is would be taken for a `Kept`."""
     return _KEPT_MARK in encoded
 
 

@@ -63,11 +63,14 @@ def _exact(way: Callable[[Queue, str, Any], Awaitable[None]]) -> CaseFunction:
 
 for _name, _way in _WAYS.items():
     suite.case(
-        "CompleteJob: Postconditions", f"a result may have result_bytes_max bytes by {_name}, no more"
+        "CompleteJob: Postconditions",
+        f"a result may have result_bytes_max bytes by {_name}, no more",
     )(_exact(_way))
 
 
-@suite.case("CompleteJob: Postconditions", "results and payloads of 16 MB are kept where configured")
+@suite.case(
+    "CompleteJob: Postconditions", "results and payloads of 16 MB are kept where configured"
+)
 async def sixteen_megabytes(env: Env) -> None:
     most = PAYLOAD_BYTES_MAX
     queue = await _opened(env, payload_bytes_max=most, result_bytes_max=most)
@@ -104,7 +107,9 @@ async def no_size(env: Env) -> None:
             await _opened(env, payload_bytes_max=wrong)
 
 
-@suite.case("EnqueueJob: Postconditions", "a payload may say anything, also what is kept beside one")
+@suite.case(
+    "EnqueueJob: Postconditions", "a payload may say anything, also what is kept beside one"
+)
 async def payload_like_kept(env: Env) -> None:
     queue = await _opened(env)
     for number, payload in enumerate(
