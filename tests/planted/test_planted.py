@@ -25,7 +25,16 @@ from headrace.stores.memory.edges import Edges
 from headrace.stores.memory.keys import Keys
 from headrace.stores.memory.log import Log
 from headrace.testing.conformance import Case, load
-from tests.planted import completion, contracts, encryption, limits, metadata, schedules, shares
+from tests.planted import (
+    completion,
+    contracts,
+    encryption,
+    fencing,
+    limits,
+    metadata,
+    schedules,
+    shares,
+)
 from tests.planted.defect import Defect, patched
 
 # --- the wrong pieces ----------------------------------------------------------------------------
@@ -221,6 +230,7 @@ DEFECTS: dict[str, Defect] = {
 DEFECTS |= shares.DEFECTS
 DEFECTS |= completion.DEFECTS
 DEFECTS |= encryption.DEFECTS
+DEFECTS |= fencing.DEFECTS
 DEFECTS |= limits.DEFECTS
 DEFECTS |= metadata.DEFECTS
 DEFECTS |= schedules.DEFECTS

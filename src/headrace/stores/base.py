@@ -181,7 +181,7 @@ class Held(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Commit(msgspec.Struct, frozen=True, kw_only=True):
-    """Changes to be written if their jobs are still at the version they were read at."""
+    """Changes to be written if their jobs are still as they were read."""
 
     changes: Sequence[Change]
     """At most one per job."""
@@ -381,7 +381,11 @@ class JobStore(Protocol):
         ...
 
     async def commit(self, commit: Commit) -> Committed:
-        """Write each change (row, event) whose job is still at `before.version`.
+        """Write each change (row, event) whose job is still as `before` has it.
+
+        That is: the stored row has the same id, tenant, queue, type, priority, limit key, version, state,
+        token, assignee, attempt, failures and losses. A version alone proves nothing: a caller who has made
+        `before` up, or has it from another tenant, is told that the job has moved on.
 
         Heartbeats and notes do not count as versions, so a row may be newer than `before` in those
         fields: progress, progress_note and checkpoint are left as stored, and so is lease_until

@@ -2,12 +2,34 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from msgspec.structs import replace
 
 from headrace.model import Job
 from headrace.stores.base import Note, Rewrite
+
+_standing = attrgetter(
+    "id",
+    "tenant",
+    "queue",
+    "type",
+    "priority",
+    "limit_key",
+    "version",
+    "state",
+    "token",
+    "assignee",
+    "attempt",
+    "failures",
+    "losses",
+)
+
+
+def is_as_read(stored: Job, read: Job) -> bool:
+    """Whether a change computed from `read` is one of the stored row: see `JobStore.commit`."""
+    return bool(_standing(stored) == _standing(read))
 
 
 def keep_newer(after: Job, stored: Job) -> Job:

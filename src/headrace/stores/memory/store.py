@@ -389,7 +389,7 @@ class MemoryStore:
         job = self._jobs.get(read.id)
         return (
             job is not None
-            and job.version == read.version
+            and rows.is_as_read(job, read)
             and not (lease_too and job.lease_until != read.lease_until)
         )
 

@@ -11,10 +11,13 @@ from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge
 from headrace.stores.base import Commit, Committed, Extended, Fence, Note, Rewrite
 from headrace.stores.postgres import reading
 from headrace.stores.postgres.columns import Column, column, transposed
-from headrace.stores.postgres.lanes import Lanes
+from headrace.stores.postgres.lanes import Lanes, lane_key
 from headrace.stores.postgres.rows import STATE_OF
 from headrace.stores.postgres.session import Session
 from headrace.stores.postgres.texts import storable, storable_or_none
+
+_NO_LANE = 0
+"""The number of no lane."""
 
 
 async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
@@ -22,11 +25,13 @@ async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
     if not changes and not wanted.seen:
         return Committed([])
     seqs = await _seqs(session, changes)
+    lanes_read = await lanes.known([lane_key(change.before) for change in changes])
     rows = await session.write(
         "commit",
         wanted.together,
         wanted.leases_as_read,
         [*seqs],
+        *_standings(changes, lanes_read),
         *_changes(changes),
         *_spent_keys(changes),
         *await _tags(lanes, changes, seqs),
@@ -131,15 +136,28 @@ async def _seqs(session: Session, changes: Sequence[Change]) -> list[int]:
     return [change.before.seq or known.get(change.before.id, 0) for change in changes]
 
 
+def _standings(changes: Sequence[Change], lanes_read: Sequence[int | None]) -> list[Column]:
+    """What the rows are compared with: one list per column, in the order of commit.sql."""
+    before = [change.before for change in changes]
+    return [
+        [storable(job.id) for job in before],
+        column([_NO_LANE if lane is None else lane for lane in lanes_read]),
+        column([job.version for job in before]),
+        column([job.state for job in before]),
+        column([storable_or_none(job.token) for job in before]),
+        column([storable_or_none(job.assignee) for job in before]),
+        column([job.attempt for job in before]),
+        column([job.failures for job in before]),
+        column([job.losses for job in before]),
+        column([job.lease_until for job in before]),
+    ]
+
+
 def _changes(changes: Sequence[Change]) -> list[Column]:
     """One list per column, in the order of commit.sql."""
     after = [change.after for change in changes]
     events = [change.event for change in changes]
     return [
-        [job.id for job in after],
-        column([change.before.version for change in changes]),
-        column([change.before.lease_until for change in changes]),
-        column([change.before.state for change in changes]),
         column([job.state for job in after]),
         column([job.version for job in after]),
         column([job.run_at for job in after]),

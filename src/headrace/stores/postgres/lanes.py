@@ -39,10 +39,7 @@ class Lanes:
 
     async def of(self, jobs: Iterable[Job]) -> list[int]:
         """The lane of each job, added if it is new."""
-        keys = [
-            LaneKey(job.tenant, job.queue, job.type, int(job.priority), job.limit_key)
-            for job in jobs
-        ]
+        keys = [lane_key(job) for job in jobs]
         if None in await self.known(keys):
             missing = {key for key in keys if key not in self._ids}
             await self._session.write("lanes_add", *transposed(missing, len(LaneKey._fields)))
@@ -83,6 +80,10 @@ class Lanes:
             named = LaneKey._make(key)
             self._ids[named] = lane
             self._keys[lane] = named
+
+
+def lane_key(job: Job) -> LaneKey:
+    return LaneKey(job.tenant, job.queue, job.type, int(job.priority), job.limit_key)
 
 
 def _list_or_none(values: Sequence[str] | None) -> list[str] | None:

@@ -6,10 +6,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from headrace.model import LEASED, Change
+from headrace.model import LEASED, Change, Job
 from headrace.stores.base import Commit, Committed
 from headrace.stores.sqlite import changes, dependencies
 from headrace.stores.sqlite.changes import Writable
+from headrace.stores.sqlite.lanes import Lanes
 from headrace.stores.sqlite.rows import us_or_none
 from headrace.stores.sqlite.snapshot import Transaction
 from headrace.stores.sqlite.sql import json_list, query
@@ -22,10 +23,18 @@ class _Standing(NamedTuple):
 
     id: str
     seq: int
-    version: int
     lease_until_us: int | None
+    lane: int
+    version: int
+    state: str
+    token: str | None
+    assignee: str | None
+    attempt: int
+    failures: int
+    losses: int
 
 
+_VERSION = _Standing._fields.index("version")
 _STANDINGS = msgspec.json.Decoder(list[_Standing])
 
 
@@ -33,12 +42,13 @@ def commit(tx: Transaction, wanted: Commit) -> Committed:
     ids = json_list(change.before.id for change in wanted.changes)
     (rows,) = tx.connection.execute(_VERSIONS, (ids,)).fetchone()
     stored = {standing.id: standing for standing in _STANDINGS.decode(rows)}
+    tx.lanes.learn(standing.lane for standing in stored.values())
     writable: list[Writable] = []
     applied: list[bool] = []
     for change in wanted.changes:
         standing = stored.get(change.before.id)
         current = standing is not None and _is_current(
-            change, standing, lease_too=wanted.leases_as_read
+            tx.lanes, change.before, standing, lease_too=wanted.leases_as_read
         )
         applied.append(current)
         if standing is not None and current:
@@ -51,9 +61,22 @@ def commit(tx: Transaction, wanted: Commit) -> Committed:
     return Committed(applied, touched)
 
 
-def _is_current(change: Change, standing: _Standing, *, lease_too: bool) -> bool:
-    return standing.version == change.before.version and not (
-        lease_too and standing.lease_until_us != us_or_none(change.before.lease_until)
+def _is_current(lanes: Lanes, read: Job, standing: _Standing, *, lease_too: bool) -> bool:
+    """Whether the row stands as it was read; the id is what it was found by."""
+    return (
+        standing[_VERSION:]
+        == (
+            read.version,
+            read.state,
+            read.token,
+            read.assignee,
+            read.attempt,
+            read.failures,
+            read.losses,
+        )
+        and lanes.key(standing.lane)
+        == (read.tenant, read.queue, read.type, read.priority, read.limit_key)
+        and not (lease_too and standing.lease_until_us != us_or_none(read.lease_until))
     )
 
 

@@ -1,14 +1,23 @@
--- Write finished changes of jobs, each if its job is still at the version it was read at.
+-- Write finished changes of jobs, each if its job is still as it was read. The version alone proves nothing:
+-- all that whoever made the change has taken for granted is compared.
 -- In the same transaction: events, the outcome of edges from jobs that ended, keys given up, tags.
 CREATE FUNCTION headrace.commit_changes(
     together boolean, -- all or nothing
     leases_as_read boolean, -- compare lease_until too
     -- one element per change, or one for all, or none for NULL: see spread
     seqs bigint[],
+    -- the jobs as they were read
     ids text[],
+    lanes_before integer[],
     versions_before integer[],
-    leases_before timestamptz[],
     states_before text[],
+    tokens_before text[],
+    assignees_before text[],
+    attempts_before integer[],
+    failures_before integer[],
+    losses_before integer[],
+    leases_before timestamptz[],
+    -- and as they are to be
     states text[],
     versions integer[],
     run_ats timestamptz[],
@@ -78,9 +87,15 @@ DECLARE
 BEGIN
     IF change_count > 0 THEN
         IF change_count > 1 THEN
+            lanes_before := headrace.spread(lanes_before, change_count);
             versions_before := headrace.spread(versions_before, change_count);
-            leases_before := headrace.spread(leases_before, change_count);
             states_before := headrace.spread(states_before, change_count);
+            tokens_before := headrace.spread(tokens_before, change_count);
+            assignees_before := headrace.spread(assignees_before, change_count);
+            attempts_before := headrace.spread(attempts_before, change_count);
+            failures_before := headrace.spread(failures_before, change_count);
+            losses_before := headrace.spread(losses_before, change_count);
+            leases_before := headrace.spread(leases_before, change_count);
             states := headrace.spread(states, change_count);
             versions := headrace.spread(versions, change_count);
             run_ats := headrace.spread(run_ats, change_count);
@@ -117,14 +132,26 @@ BEGIN
         FOR NO KEY UPDATE;
         IF together THEN
             SELECT count(*) INTO current_count
-            FROM unnest(seqs, versions_before, leases_before)
-            AS change (seq, version, lease_until)
-            INNER JOIN headrace.jobs ON jobs.seq = change.seq
+            FROM unnest(
+                seqs, ids, lanes_before, versions_before, states_before, tokens_before,
+                assignees_before, attempts_before, failures_before, losses_before, leases_before
+            ) AS read (
+                seq, id, lane, version, state, token, assignee, attempt, failures, losses, lease_until
+            )
+            INNER JOIN headrace.bodies ON bodies.seq = read.seq AND bodies.id = read.id
+            INNER JOIN headrace.jobs ON jobs.seq = read.seq
             WHERE
-                jobs.version = change.version
+                jobs.lane = read.lane
+                AND jobs.version = read.version
+                AND jobs.state = read.state
+                AND jobs.token IS NOT DISTINCT FROM read.token
+                AND jobs.assignee IS NOT DISTINCT FROM read.assignee
+                AND jobs.attempt = read.attempt
+                AND jobs.failures = read.failures
+                AND jobs.losses = read.losses
                 AND (
                     NOT leases_as_read
-                    OR jobs.lease_until IS NOT DISTINCT FROM change.lease_until
+                    OR jobs.lease_until IS NOT DISTINCT FROM read.lease_until
                 );
             IF current_count < change_count THEN
                 applied := '{}';
@@ -160,22 +187,33 @@ BEGIN
                 failure_code = change.failure_code,
                 result = change.result
             FROM unnest(
-                seqs, ids, versions_before, leases_before, states_before, states, versions,
+                seqs, ids, lanes_before, versions_before, states_before, tokens_before,
+                assignees_before, attempts_before, failures_before, losses_before, leases_before,
+                states, versions,
                 run_ats, updated_ats, attempts, failures_each, losses_each, tokens, lease_untils,
                 assignees, assigned_ats, scheduled_ats, started_ats, last_failed_ats,
                 finalized_ats, failure_messages, failure_categories, failure_codes, results,
                 event_kinds, event_categories, event_codes, event_messages, event_wait_us,
                 event_run_us, event_result_bytes
             ) WITH ORDINALITY AS change (
-                seq, id, version_before, lease_before, state_before, state, version, run_at,
+                seq, id, lane_before, version_before, state_before, token_before, assignee_before,
+                attempt_before, failures_before, losses_before, lease_before, state, version, run_at,
                 updated_at, attempt, failures, losses, token, lease_until, assignee, assigned_at,
                 scheduled_at, started_at, last_failed_at, finalized_at, failure_message,
                 failure_category, failure_code, result, event_kind, event_category, event_code,
                 event_message, event_wait_us, event_run_us, event_result_bytes, position
             )
+            INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id
             WHERE
                 jobs.seq = change.seq
+                AND jobs.lane = change.lane_before
                 AND jobs.version = change.version_before
+                AND jobs.state = change.state_before
+                AND jobs.token IS NOT DISTINCT FROM change.token_before
+                AND jobs.assignee IS NOT DISTINCT FROM change.assignee_before
+                AND jobs.attempt = change.attempt_before
+                AND jobs.failures = change.failures_before
+                AND jobs.losses = change.losses_before
                 AND (
                     NOT leases_as_read
                     OR jobs.lease_until IS NOT DISTINCT FROM change.lease_before

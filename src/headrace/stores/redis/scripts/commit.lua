@@ -4,11 +4,13 @@
 -- keys     jobs rows more leases expiry blocked counts failures lanes numbers keys edges unseen
 --          events root
 -- derived  those of lines, places and edges
--- args     1            { number of changes, together, leases as read, seen edges { { parent, child } } }
+-- args     1            { number of changes, together, leases as read, seen edges { { parent, child } },
+--                       the names of the lanes in which the jobs were read }
 --          2 … n + 1    the ids
---          then         per change: version and lease_until as read, lease_until after, what to do
---                       with the result and with the failure (0 leave, 1 write, 2 remove), and the
---                       row; the event; the result; the failure
+--          then         per change: lease_until as read and after, what to do with the result and with
+--                       the failure (0 leave, 1 write, 2 remove), as read: the place of the lane, version,
+--                       state, attempt, failures, losses, token and assignee; and the row; the event; the
+--                       result; the failure
 -- returns  { per change '1' written or '0' left alone, in one text; touched edges, flat: parent,
 --          child, kind, outcome, seen }
 -- errors   none of its own
@@ -16,8 +18,8 @@
 -- Progress, note, checkpoint and log stay as stored, and so does the lease_until of a job that is leased
 -- before and after: heartbeats and notes write those without a new version.
 
-local count, together, leases_as_read, seen = unpack(cmsgpack.unpack(ARGV[1]))
-local SPEC = '>I4i8i8BB'
+local count, together, leases_as_read, seen, lanes = unpack(cmsgpack.unpack(ARGV[1]))
+local SPEC = '>i8i8BBI4I4c1I4I4I4I4c0'
 local WRITE, REMOVE = 1, 2
 
 local ids, handles = {}, {}
@@ -39,10 +41,14 @@ local function is_as_read(index)
   if not packed then
     return false
   end
-  local version, lease = struct.unpack(SPEC, ARGV[argument_of(index)])
-  local row = read_row(packed)
+  local lease, _, _, _, lane, version, state, attempt, failures, losses, holder =
+    struct.unpack(SPEC, ARGV[argument_of(index)])
+  local row = read_rest(read_row(packed), packed)
   stored[index] = row
-  if row.version ~= version then
+  if row.version ~= version or row.state ~= state or row.attempt ~= attempt
+    or row.failures ~= failures or row.losses ~= losses
+    or row.token .. '\n' .. row.assignee ~= holder or lane_text(row.lane) ~= lanes[lane]
+  then
     return false
   end
   if leases_as_read then
@@ -80,7 +86,7 @@ for index = 1, count do
   answers[index] = applied[index] and '1' or '0'
   if applied[index] then
     local first, handle, before = argument_of(index), handles[index], stored[index]
-    local _, _, lease, result, failure, at = struct.unpack(SPEC, ARGV[first])
+    local _, lease, result, failure, _, _, _, _, _, _, _, at = struct.unpack(SPEC, ARGV[first])
     local flags = write_more(handle, 'r', result, ARGV[first + 2], before.flags)
     flags = write_more(handle, 'f', failure, ARGV[first + 3], flags)
     local event = log_event(before.lane, before.event, ARGV[first + 1])

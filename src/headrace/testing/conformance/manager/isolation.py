@@ -5,14 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from headrace import errors, lifecycle
-from headrace.manager import JobManager
+from headrace.lifecycle import token_of
+from headrace.manager import Completed, JobManager
 from headrace.model import Job, Lease, State
 from headrace.policy import Policy
 from headrace.spec import JobSpec
 from headrace.stores.base import Commit
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import submit, suite, take
+
+INVENTED = token_of(1, "invented")
 
 Call = Callable[[JobManager, str, str], Awaitable[Any]]
 
@@ -188,3 +193,41 @@ async def sweeping(env: Env) -> None:
     assert await manager.scoped("mallory").sweep() == 0
     assert (await manager.get("c")).state is State.BLOCKED
     assert await manager.scoped("acme").sweep() == 1
+
+
+@suite.case("isolation", "settle: what the caller says it knows opens no other tenant's job")
+async def made_up_rows(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "waiting", tenant="acme", queue="waits")
+    await submit(manager, "running", tenant="acme", queue="runs")
+    await manager.claim("acme-worker", queues=["runs"])
+    before = {name: await manager.get(name) for name in ("waiting", "running")}
+    mallory = manager.scoped("mallory")
+    cursor = await manager.tail()
+    for row in before.values():
+        lie = replace(
+            row, tenant="mallory", state=State.RUNNING, token=INVENTED, attempt=1, assignee="w"
+        )
+        for known in (lie, replace(row, tenant="mallory")):
+            settled = await mallory.settle(
+                [Completed(job_id=row.id, token=known.token or INVENTED, result=1, known=known)]
+            )
+            assert isinstance(settled.outcomes[0], errors.JobNotFound), settled
+            assert settled.freed == {}
+        assert await manager.get(row.id) == row
+    assert await manager.tail() == cursor
+
+
+@suite.case("isolation", "settle: an invented token of one's own job is stale, not believed")
+async def made_up_token(env: Env) -> None:
+    manager = await env.manager()
+    job, token = await _running(manager)
+    known = replace(job, token=INVENTED)
+    settled = await manager.settle([Completed(job_id="secret", token=INVENTED, known=known)])
+    assert isinstance(settled.outcomes[0], errors.StaleToken)
+    unclaimed = await submit(manager, "unclaimed")
+    known = replace(unclaimed, state=State.RUNNING, token=INVENTED, attempt=1, assignee="w")
+    settled = await manager.settle([Completed(job_id="unclaimed", token=INVENTED, known=known)])
+    assert isinstance(settled.outcomes[0], errors.StaleToken)
+    assert await manager.get("unclaimed") == unclaimed
+    assert (await manager.complete("secret", token)).job.state is State.COMPLETED

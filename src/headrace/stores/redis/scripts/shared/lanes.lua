@@ -4,12 +4,21 @@
 
 local known_lanes, known_texts = {}, {}
 
+-- The names of a lane as lanes.py packs them.
+local function lane_text(lane)
+  local text = known_texts[lane]
+  if not text then
+    text = redis.call('HGET', K.lanes, lane)
+    known_texts[lane] = text
+  end
+  return text
+end
+
 -- { tenant, queue, type, priority, limit key }; the last is not there where there is none.
 local function lane_names(lane)
   local names = known_lanes[lane]
   if not names then
-    known_texts[lane] = redis.call('HGET', K.lanes, lane)
-    names = cjson.decode(known_texts[lane])
+    names = cjson.decode(lane_text(lane))
     known_lanes[lane] = names
   end
   return names
