@@ -24,6 +24,7 @@ from headrace.app.middleware import Middleware, Submit, around_submit
 from headrace.app.observers import Observer, observe
 from headrace.app.results import BatchResult, batch_results, result_of
 from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
+from headrace.app.transaction import Transaction
 from headrace.clock import Clock
 from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
@@ -216,7 +217,7 @@ class Headrace:
 
     async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job:
         """Store a call of the task, named by itself or by its registered name, as a job."""
-        (job,) = await self.submit_many([self._task(task).spec(*args, **kwargs)])
+        (job,) = await self.submit_many([self.find_task(task).spec(*args, **kwargs)])
         return job
 
     async def submit_many(self, specs: Iterable[JobSpec]) -> tuple[Job, ...]:
@@ -227,6 +228,14 @@ class Headrace:
             return (await manager.submit_many(specs)).jobs
 
         return await self.through_middleware(specs, store)
+
+    def on(self, connection: object) -> Transaction:
+        """Submit inside the transaction of `connection`: the jobs commit or vanish with it.
+
+        `await app.on(connection).submit(task, …)`, or `app.sync.on(session).submit(task, …)`. On PostgreSQL,
+        with connections of asyncpg, psycopg, SQLAlchemy and Django; other stores raise InvalidInput.
+        """
+        return Transaction(self, connection)
 
     async def through_middleware(self, specs: Iterable[JobSpec], store: Submit) -> tuple[Job, ...]:
         """Submit in another way than `submit_many` does, with the same care around it."""
@@ -360,7 +369,8 @@ class Headrace:
             raise JobFailed(f"job {job.id} is {job.state}{why}", job)
         return result_of(job, self.task_of(job.type))
 
-    def _task(self, task: Task[..., Any] | str) -> Task[..., Any]:
+    def find_task(self, task: Task[..., Any] | str) -> Task[..., Any]:
+        """The task itself, or the one registered under that name. Raises UnknownTask."""
         if isinstance(task, Task):
             return task
         found = self._tasks.get(task)

@@ -48,6 +48,10 @@ class LoopThread:
 _loop_thread = LoopThread()
 
 
+class Bridged:
+    """What a method of a bridged object gives is bridged as well, if it is one of these."""
+
+
 class Bridge:
     """Any object, with its async methods made to be called, and waited for, without an event loop.
 
@@ -67,11 +71,16 @@ class Bridge:
         def call(*args: Any, **kwargs: Any) -> Any:
             if not inspect.iscoroutinefunction(attribute):
                 answer = attribute(*args, **kwargs)
+                if isinstance(answer, Bridged):
+                    return Bridge(answer, self._run)
                 return self._each(name, answer) if isinstance(answer, AsyncIterable) else answer
             _refuse_on_loop(name)
             return self._run(attribute(*args, **kwargs))
 
         return call
+
+    def __dir__(self) -> list[str]:
+        return [name for name in dir(self._target) if not name.startswith("_")]
 
     def _each(self, name: str, items: AsyncIterable[Any]) -> Iterator[Any]:
         """What `async for` gives, without an event loop."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -74,8 +76,46 @@ async def _session(url: str) -> AsyncIterator[Caller]:
     await engine.dispose()
 
 
+async def _sync_psycopg(url: str) -> AsyncIterator[Caller]:
+    psycopg = pytest.importorskip("psycopg")
+    with psycopg.Connection.connect(url) as connection:
+        connection.execute("SET TimeZone = 'Asia/Kathmandu'")
+        execute = partial(asyncio.to_thread, connection.execute)
+        yield Caller(connection, execute, execute)
+
+
+async def _sync_sqlalchemy(url: str, what: str) -> AsyncIterator[Caller]:
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    orm = pytest.importorskip("sqlalchemy.orm")
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+
+    class OurSession(orm.Session):  # type: ignore[misc, name-defined]  # as programs and libraries do
+        pass
+
+    made = {"connection": engine.connect, "session": lambda: OurSession(engine)}[what]
+    with made() as connection:
+
+        async def end(how: str) -> None:
+            connection.commit() if how == "COMMIT" else connection.rollback()
+
+        async def run(text: str) -> None:
+            connection.execute(sqlalchemy.text(text))
+
+        yield Caller(connection, run, end)
+    engine.dispose()
+
+
 @pytest.fixture(
-    params=["asyncpg", "psycopg", "sqlalchemy+asyncpg", "sqlalchemy+psycopg", "session"]
+    params=[
+        "asyncpg",
+        "psycopg",
+        "sqlalchemy+asyncpg",
+        "sqlalchemy+psycopg",
+        "session",
+        "sync psycopg",
+        "sync sqlalchemy+connection",
+        "sync sqlalchemy+session",
+    ]
 )
 async def caller(request: pytest.FixtureRequest, postgres_url: str) -> AsyncIterator[Caller]:
     url = without_schema(postgres_url)
@@ -85,6 +125,8 @@ async def caller(request: pytest.FixtureRequest, postgres_url: str) -> AsyncIter
         "psycopg": lambda: _psycopg(url),
         "sqlalchemy": lambda: _sqlalchemy(url, driver),
         "session": lambda: _session(url),
+        "sync psycopg": lambda: _sync_psycopg(url),
+        "sync sqlalchemy": lambda: _sync_sqlalchemy(url, driver),
     }[kind]()
     async for one in made:
         yield one

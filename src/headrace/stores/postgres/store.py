@@ -112,8 +112,8 @@ class PostgresStore(Verbs):
     def on(self, connection: object) -> TransactionStore:
         """This store inside the transaction of `connection`: what is inserted commits or vanishes with it.
 
-        Takes connections of asyncpg, psycopg (AsyncConnection) and SQLAlchemy (AsyncConnection,
-        AsyncSession). A job that others inserted there depend on cannot end before the transaction.
+        Takes connections of asyncpg, psycopg, SQLAlchemy and Django, with async methods and without. A job
+        that others inserted there depend on cannot end before the transaction.
         """
         return TransactionStore(self, connection, self._sql, self._lanes)
 

@@ -1,20 +1,15 @@
 """Submission inside the caller's own transaction: it commits, or vanishes, with everything else in it.
 
-The statements of the verbs run on the caller's connection: asyncpg's, psycopg's AsyncConnection, or
-SQLAlchemy's AsyncConnection or AsyncSession over either driver. None of them is imported here: whoever
-has such a connection has imported its package.
+The statements of the verbs run on the caller's connection, whatever kind it is: see `drivers`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from functools import partial
-from importlib import import_module
-from typing import Any, Protocol
 
-from headrace.errors import InvalidInput, StoreError
+from headrace.errors import StoreError
 from headrace.stores.base import JobStore
+from headrace.stores.postgres.drivers import driver_of
 from headrace.stores.postgres.failures import Violated, is_violation, sqlstate, translate
 from headrace.stores.postgres.lanes import Lanes
 from headrace.stores.postgres.session import Row
@@ -27,14 +22,6 @@ _NO_TRANSACTION = "25P01"
 _SAVEPOINT = "SAVEPOINT headrace"
 _RELEASE = "RELEASE SAVEPOINT headrace"
 _ROLLBACK = "ROLLBACK TO SAVEPOINT headrace"
-
-
-class Driver(Protocol):
-    """The one thing needed of a connection."""
-
-    async def fetch(self, text: str, *arguments: object) -> Sequence[Row]:
-        """The rows of a statement with $1, $2, … for its arguments."""
-        ...
 
 
 class CallersSession:
@@ -56,7 +43,7 @@ class CallersSession:
         self, name: str, arguments: tuple[object, ...], *, writes: bool
     ) -> Sequence[Row]:
         """Between savepoints: a statement that fails must not spoil what the caller did before."""
-        driver = await _driver(self._connection)
+        driver = await driver_of(self._connection)
         try:
             await driver.fetch(_SAVEPOINT)
         except Exception as error:
@@ -98,51 +85,3 @@ class TransactionStore(Verbs):
 
 def _tell_nobody() -> None:
     pass
-
-
-class _Psycopg:
-    """psycopg's connection, with cursors that understand $1 and give plain rows."""
-
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        psycopg: Any = import_module("psycopg")
-        self._cursor = partial(
-            psycopg.AsyncRawCursor, connection, row_factory=psycopg.rows.tuple_row
-        )
-
-    async def fetch(self, text: str, *arguments: object) -> Sequence[Row]:
-        async with self._cursor() as cursor:
-            await cursor.execute(text, arguments or None)
-            if cursor.description is None:
-                return ()
-            return [tuple(_in_utc(value) for value in row) for row in await cursor.fetchall()]
-
-
-def _in_utc(value: object) -> object:
-    """psycopg gives times in the session's time zone."""
-    return value.astimezone(UTC) if isinstance(value, datetime) else value
-
-
-async def _driver(connection: Any) -> Driver:
-    """Whichever kind of connection it is, as a driver. Raises InvalidInput."""
-    package = type(connection).__module__.partition(".")[0]
-    if package == "sqlalchemy":
-        return await _driver(await _raw(connection))
-    if package == "asyncpg":
-        driver: Driver = connection
-        return driver
-    if package == "psycopg" and hasattr(connection, "__aenter__"):
-        return _Psycopg(connection)
-    raise InvalidInput(
-        f"{type(connection).__qualname__} is not a connection that jobs can be submitted on: give "
-        "asyncpg's, psycopg's AsyncConnection, or SQLAlchemy's AsyncConnection or AsyncSession"
-    )
-
-
-async def _raw(connection: Any) -> object:
-    """The driver's connection below SQLAlchemy's, in the transaction that SQLAlchemy believes it is in."""
-    if hasattr(connection, "get_bind"):  # a session
-        connection = await connection.connection()
-    # SQLAlchemy begins a transaction with the first statement it sends, so let it send one.
-    await connection.exec_driver_sql("SELECT 1")
-    return (await connection.get_raw_connection()).driver_connection
