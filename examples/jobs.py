@@ -2,7 +2,7 @@
 
 from headrace import Headrace
 
-app = Headrace("sqlite:///jobs.db")
+app = Headrace()
 
 
 @app.task(max_attempts=5)

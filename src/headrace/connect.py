@@ -7,8 +7,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
 from typing import Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote
 
+from headrace import address
 from headrace.clock import Clock, StoreClock
 from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput, UnknownStore
@@ -17,7 +18,6 @@ from headrace.manager.context import read_clock
 from headrace.policy import Policies, Policy
 from headrace.stores.base import JobStore
 
-BUILT_IN = frozenset({"memory", "sqlite", "postgresql", "postgres", "redis", "rediss"})
 _registered: dict[str, Callable[[str], Awaitable[JobStore]]] = {}
 
 
@@ -38,7 +38,9 @@ async def connect(
     four: absolute). Without a `clock`, the store's own is the authority. With `keys`, contents of jobs are
     encrypted in the store.
     """
-    store = await open_store(url, migrate=migrate, create=create) if isinstance(url, str) else url
+    # A store is known by what it can do: whoever wrote it need not have heard of ours.
+    is_open = not isinstance(url, str) and callable(getattr(url, "insert", None))
+    store = url if is_open else await open_store(url, migrate=migrate, create=create)  # type: ignore[arg-type, assignment]
     try:
         if clock is None:
             clock = await measured_clock(store)
@@ -57,50 +59,48 @@ async def measured_clock(store: JobStore) -> StoreClock:
 
 
 async def open_store(url: str, *, migrate: bool = False, create: bool = True) -> JobStore:
-    """The store behind the url. Nothing is loaded for stores that are not asked for."""
-    try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise UnknownStore(f"{url!r} is not a url: {error}") from error
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    """The store behind the url. Nothing is loaded for stores that are not asked for.
+
+    SQLAlchemy's spellings (`postgresql+asyncpg://`, `sqlite+aiosqlite:///`) are those of the plain store.
+    """
+    if (opener := _registered.get(str(url).partition(":")[0].lower())) is not None:
+        return await opener(url)
+    parts = address.split(url)
+    plain, shown = address.joined(parts), address.shown(url)
     match parts.scheme:
         case "memory":
             from headrace.stores.memory import MemoryStore
 
-            _refuse_options(url, options)
+            _refuse_options(shown, _options(parts))
             return MemoryStore()
         case "sqlite":
             from headrace.stores.sqlite import SqliteStore
 
-            path = unquote(parts.path.removeprefix("/"))
-            if parts.netloc or not path:
-                raise UnknownStore(
-                    f"{url!r} names no file: write sqlite:///jobs.db or sqlite:////absolute/jobs.db"
-                )
             return await SqliteStore.open(
-                PurePath(path), migrate=migrate, create=create, **_sqlite_options(url, options)
+                _path(parts, shown),
+                migrate=migrate,
+                create=create,
+                **_sqlite_options(shown, _options(parts)),
             )
-        case "postgresql" | "postgres":
+        case "postgresql":
             with _extra("postgres"):
                 from headrace.stores.postgres import PostgresStore
 
-            return await PostgresStore.open(url, migrate=migrate, create=create)
-        case "redis" | "rediss":
+            return await PostgresStore.open(plain, migrate=migrate, create=create)
+        case "redis" | "rediss" | "unix":
             with _extra("redis"):
                 from headrace.stores.redis import RedisStore
 
-            return await RedisStore.open(url, migrate=migrate, create=create)
-        case scheme if scheme in _registered:
-            return await _registered[scheme](url)
+            return await RedisStore.open(plain, migrate=migrate, create=create)
         case _:
             raise UnknownStore(
-                f"no store answers to {url!r}: use memory:, sqlite:///path, postgresql://… or redis://…"
+                f"no store answers to {shown}: use memory:, sqlite:///path, postgresql://… or redis://…"
             )
 
 
 def register_store(scheme: str, opener: Callable[[str], Awaitable[JobStore]]) -> None:
     """Let `connect` know a store of one's own: urls with this scheme are handed to `opener`."""
-    if scheme in BUILT_IN or not scheme:
+    if scheme in address.SCHEMES or not scheme:
         raise InvalidInput(f"the scheme {scheme!r} is taken by a store that Headrace brings")
     _registered[scheme] = opener
 
@@ -116,18 +116,33 @@ def _extra(name: str) -> Iterator[None]:
         ) from error
 
 
-def _sqlite_options(url: str, options: dict[str, str]) -> dict[str, Any]:
+def _path(parts: address.Parts, shown: str) -> PurePath:
+    path = unquote(parts.path.removeprefix("/"))
+    if parts.user or parts.hosts or not path:
+        raise UnknownStore(
+            f"{shown} names no file: write sqlite:///jobs.db or sqlite:////absolute/jobs.db"
+        )
+    if not path.isprintable():
+        raise UnknownStore(f"{shown} names a file that cannot be: it has control characters")
+    return PurePath(path)
+
+
+def _options(parts: address.Parts) -> dict[str, str]:
+    return dict(parse_qsl(parts.query, keep_blank_values=True))
+
+
+def _sqlite_options(shown: str, options: dict[str, str]) -> dict[str, Any]:
     chosen: dict[str, Any] = {}
     if (synchronous := options.pop("synchronous", None)) is not None:
         if synchronous not in ("full", "normal"):
-            raise InvalidInput(f"synchronous={synchronous!r} in {url!r}: it is full or normal")
+            raise InvalidInput(f"synchronous={synchronous!r} in {shown}: it is full or normal")
         chosen["synchronous"] = synchronous
-    _refuse_options(url, options)
+    _refuse_options(shown, options)
     return chosen
 
 
-def _refuse_options(url: str, options: dict[str, str]) -> None:
+def _refuse_options(shown: str, options: dict[str, str]) -> None:
     if options:
         raise InvalidInput(
-            f"{url!r} has options this store does not know: {', '.join(sorted(options))}"
+            f"{shown} has options this store does not know: {', '.join(sorted(options))}"
         )

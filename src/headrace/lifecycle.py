@@ -16,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace import history
+from headrace.discreet import Discreet
 from headrace.errors import (
     InvalidTransition,
     JobCancelled,
@@ -63,7 +64,7 @@ class Verb(enum.StrEnum):
     PROPAGATE = "propagate"
 
 
-class _Command(msgspec.Struct, frozen=True, kw_only=True):
+class _Command(Discreet, frozen=True, kw_only=True):
     failure: Failure | None = None
     """Recorded with the job when given; otherwise what was recorded before stays."""
     result_json: bytes | None = None

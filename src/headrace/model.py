@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from headrace import codec
+from headrace.discreet import Discreet
 from headrace.envelope import Seals, is_sealed
 
 DEFAULT_QUEUE = "default"
@@ -101,7 +102,7 @@ class EventKind(enum.StrEnum):
     ABANDONED = "abandoned"
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(Discreet, frozen=True):
     """What went wrong the last time something did."""
 
     message: str
@@ -130,7 +131,7 @@ class Edge(msgspec.Struct, frozen=True):
     seen: bool = False
 
 
-class Lease(msgspec.Struct, frozen=True):
+class Lease(Discreet, frozen=True):
     """A worker's hold on a job: what every write of the worker is fenced by."""
 
     job_id: str
@@ -139,7 +140,7 @@ class Lease(msgspec.Struct, frozen=True):
     """How long a heartbeat makes it last. None: without end."""
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(Discreet, frozen=True, kw_only=True):
     """One job, as the store holds it. Times are aware and in UTC.
 
     `payload`, `result` and `checkpoint` decode the stored JSON on each access. Where it is encrypted and
@@ -217,6 +218,12 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     seals: Seals | None = None
     """None: as far as the manager has looked, nothing of this job is encrypted."""
 
+    def __repr__(self) -> str:
+        return (
+            f"Job(id={self.id!r}, type={self.type!r}, queue={self.queue!r}, tenant={self.tenant!r}, "
+            f"state={self.state.value!r}, attempt={self.attempt})"
+        )
+
     @property
     def payload(self) -> Any:
         return codec.decode(self.payload_json)
@@ -268,7 +275,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return self.state in CLAIMABLE and self.run_at <= now
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Event(Discreet, frozen=True, kw_only=True):
     """One change of one job, written in the same atomic step as the change.
 
     Folding a job's events in order gives the lifecycle part of its row (`history.fold`).
@@ -308,6 +315,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     """completed only."""
     detail_json: bytes | None = None
     """enqueued only: tags, max_attempts, expires_at, key, links and dependencies."""
+
+    def __repr__(self) -> str:
+        return (
+            f"Event(cursor={self.cursor!r}, job_id={self.job_id!r}, kind={self.kind.value!r}, "
+            f"after={self.after.value!r}, attempt={self.attempt})"
+        )
 
 
 class Change(msgspec.Struct, frozen=True):

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace import codec, retry, validation
+from headrace.discreet import Discreet
 from headrace.errors import InvalidId, InvalidInput, InvalidLimit, InvalidTime
 from headrace.model import (
     DEFAULT_QUEUE,
@@ -23,7 +23,7 @@ from headrace.model import (
 from headrace.policy import IdSource, Policy
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
+class JobSpec(Discreet, frozen=True, kw_only=True):
     """A job to be. What is left out comes from the policy of its queue."""
 
     type: str

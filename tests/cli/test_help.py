@@ -6,10 +6,12 @@ from pathlib import Path
 import click
 import pytest
 
-from headrace.cli.app import EXAMPLES, headrace
+from headrace import __version__
+from headrace.cli.app import EXAMPLES, headrace, main
 from headrace.cli.settings import Group
 from tests.cli.commands import every_command, every_group
 from tests.cli.shell import Shell
+from tests.cli.test_docs import REFERENCE
 
 COMMANDS = (
     "submit",
@@ -89,3 +91,44 @@ def test_each_example_is_a_command_line_that_parses(
             break
         group = command
     assert context.command.name in words
+
+
+@pytest.mark.parametrize("name", ["", *(name for name, _ in every_command())])
+def test_h_is_short_for_help(shell: Shell, name: str) -> None:
+    assert shell.bare(*name.split(), "-h") == shell.bare(*name.split(), "--help")
+
+
+def test_the_version_is_also_an_option(shell: Shell) -> None:
+    assert shell.bare("--version") == shell.bare("version")
+    assert shell.bare("--version").out == f"headrace {__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_each_shell_of_the_reference_gets_its_completion(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    """The script that the reference tells to load, and what it then asks for."""
+    if name == "bash":  # click asks the bash at hand for its version
+        monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
+    assert f"_HEADRACE_COMPLETE={name}_source headrace" in REFERENCE.read_text("utf-8")
+
+    def asked(**variables: str) -> str:
+        """What it prints when its shell asks; click ends the program by itself then."""
+        for variable, value in variables.items():
+            monkeypatch.setenv(variable, value)
+        with pytest.raises(SystemExit) as end:
+            main([])
+        assert end.value.code in (0, None)
+        return capsys.readouterr().out
+
+    assert "headrace" in asked(_HEADRACE_COMPLETE=f"{name}_source")
+    for typed, word, found in (
+        ("headrace sche", "sche", "schedule"),
+        ("headrace list --sta", "--sta", "--state"),
+        ("headrace list --state dea", "dea", "dead"),
+        ("headrace schedule re", "re", "resume"),
+    ):
+        place = word if name == "fish" else str(len(typed.split()) - 1)
+        assert found in asked(
+            _HEADRACE_COMPLETE=f"{name}_complete", COMP_WORDS=typed, COMP_CWORD=place
+        )

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
-from headrace import validation
+from headrace import address, validation
 from headrace.app.bridge import Bridge
 from headrace.app.connections import Connections
 from headrace.app.context import Context, SyncContext
@@ -70,7 +70,7 @@ class Headrace:
 
     def __init__(
         self,
-        url: str = "sqlite:///jobs.db",
+        url: str | None = None,
         *,
         policies: Policies | Policy | None = None,
         tenant: str | None = None,
@@ -85,11 +85,13 @@ class Headrace:
     ) -> None:
         """Connects to nothing yet.
 
+        Without a url the store is that of the environment's HEADRACE_URL, or else the file `headrace.db` in
+        the present folder: the one that the command line takes, too.
         `keys` encrypts what jobs hold. `webhook_secrets` sign what callback urls are told;
         `webhook_networks` are private networks that may be told all the same. A submission that the
         store does not acknowledge within `submission_timeout` seconds raises SubmissionTimeout.
         """
-        self.url = url
+        self.url = address.default_url() if url is None else url
         self.policies = Policies(default=policies) if isinstance(policies, Policy) else policies
         self.tenant = tenant
         self.clock = clock
@@ -103,6 +105,9 @@ class Headrace:
         self._tasks: dict[str, Task[..., Any]] = {}
         self._connections = Connections(self.connect)
         self.sync: Any = Bridge(self)
+
+    def __repr__(self) -> str:
+        return f"Headrace({address.shown(self.url)!r}, {len(self._tasks)} tasks)"
 
     # --- tasks -----------------------------------------------------------------------------------
 

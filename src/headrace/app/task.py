@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from headrace import codec
 from headrace.app.arguments import Arguments
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
 from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
 from headrace.retry import StoredBackoff
@@ -44,7 +45,7 @@ class Isolation(enum.StrEnum):
     """In a child process that can be killed."""
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(Discreet, frozen=True, kw_only=True):
     """How the jobs of a task are submitted and run. What is left out comes from the queue's policy."""
 
     queue: str = DEFAULT_QUEUE

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import click
 
+from headrace import __version__ as headrace_version
 from headrace.cli.batches import batch
 from headrace.cli.cancel import cancel
 from headrace.cli.delete import cleanup, delete
@@ -55,8 +56,10 @@ class Root(click.Group):
     PROGRAM,
     cls=Root,
     invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
     params=settings_options(variable=URL_VARIABLE),
 )
+@click.version_option(headrace_version, message="%(prog)s %(version)s", prog_name=PROGRAM)
 @click.pass_context
 def headrace(ctx: click.Context) -> None:
     """Submit jobs to a Headrace store, look at them, and steer them.

@@ -7,6 +7,7 @@ import enum
 import click
 import msgspec
 
+from headrace.address import scrubbed
 from headrace.errors import (
     BatchNotFound,
     Contention,
@@ -87,6 +88,8 @@ def exit_of(error: HeadraceError) -> Exit:
 
 def print_failure(failure: Failure, *, as_json: bool) -> None:
     """One line for people; with `--json` a second one for programs."""
+    # A shell's words, or a driver's: a url that stands in the wrong place is quoted with all it holds.
+    failure = msgspec.structs.replace(failure, message=scrubbed(failure.message))
     click.echo(f"{PROGRAM}: {one_line(failure.message)}", err=True)
     if as_json:
         click.echo(msgspec.json.encode(failure).decode(), err=True)

@@ -150,7 +150,7 @@ def run(
         place=place,
         tasks=tasks,
         name=name,
-        url=settings.url if settings.url_given else None,
+        url=settings.url if settings.url_named else None,
         tenant=settings.tenant,
         settings=Settings(
             queues=None if queues is None else _words(queues),

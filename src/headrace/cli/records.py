@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from headrace.discreet import Discreet
 from headrace.envelope import published
 from headrace.model import (
     Category,
@@ -26,7 +27,7 @@ from headrace.model import (
 NULL = msgspec.Raw(b"null")
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+class JobRecord(Discreet, frozen=True, kw_only=True):
     """A job, as `show`, `list` and others print it."""
 
     id: str

@@ -5,22 +5,26 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 import click
 import msgspec
 from click.core import ParameterSource
 
-DEFAULT_URL = "sqlite:///headrace.db"
-URL_VARIABLE = "HEADRACE_URL"
+from headrace import address
+from headrace.discreet import Discreet
+
+DEFAULT_URL = address.DEFAULT_URL
+URL_VARIABLE = address.VARIABLE
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True):
+class Settings(Discreet, frozen=True, kw_only=True):
     """As given on the command line; what stands after the command's name wins."""
 
     url: str = DEFAULT_URL
     url_given: bool = False
     """Somebody named it: on the command line, or in the environment."""
+    url_named: bool = False
+    """On the command line: this wins over what an application says of itself."""
     tenant: str | None = None
     keys: str | None = None
     """The file of a key ring."""
@@ -29,10 +33,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def shown_url(self) -> str:
         """The url for people to see: without user, password and options."""
-        parts = urlsplit(self.url)
-        if not parts.netloc:
-            return self.url
-        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+        return address.shown(self.url)
 
 
 class Command(click.Command):
@@ -179,5 +180,6 @@ def _remember(ctx: click.Context, param: click.Parameter, value: object) -> None
     if value is not None:
         settings = msgspec.structs.replace(settings, **{str(param.name): value})
         if param.name == "url":
-            settings = msgspec.structs.replace(settings, url_given=True)
+            named = ctx.get_parameter_source("url") is ParameterSource.COMMANDLINE
+            settings = msgspec.structs.replace(settings, url_given=True, url_named=named)
     ctx.obj = settings

@@ -239,7 +239,7 @@ def _dependencies(after: Sequence[str], after_any: Sequence[str]) -> list[Depend
 def _warn_if_volatile(session: Session) -> None:
     if not session.jobs.capabilities.durable:
         note(
-            f"warning: {session.settings.url} lives in this process only: "
+            f"warning: {session.settings.shown_url} lives in this process only: "
             "the jobs are gone now that the command ends"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -11,9 +12,11 @@ import click
 from headrace.cli.exits import Exit
 from headrace.cli.probes import Listening, listening, merged_metrics, process_metrics
 from headrace.cli.session import current_settings, key_ring
-from headrace.cli.settings import URL_VARIABLE, command
+from headrace.cli.settings import command
 from headrace.cli.values import SECONDS
 
+NAMED_URL_VARIABLE = "HEADRACE_SUPERVISED_URL"
+"""The store that was named on the command line of several processes, for each of them."""
 _LEVELS = ("debug", "info", "warning", "error")
 
 
@@ -99,7 +102,8 @@ def worker(
     """Run the jobs of the application MODULE:APP, until SIGTERM or Ctrl-C.
 
     The first signal lets handlers finish within the grace period and gives the rest back; a second ends
-    at once. The store is the application's own unless --url names another.
+    at once. The store is the application's own (that of HEADRACE_URL where it names none) unless --url
+    names another.
     """
     from headrace.worker import Settings
     from headrace.worker.loading import load_app
@@ -110,8 +114,10 @@ def worker(
     configure(as_json=log_json, level=log_level)
     app = load_app(place)
     settings = current_settings()
-    if settings.url_given:
+    if settings.url_named:
         app.url = settings.url
+    elif NAMED_URL_VARIABLE in os.environ:
+        app.url = os.environ[NAMED_URL_VARIABLE]
     if settings.tenant is not None:
         app.tenant = settings.tenant
     app.keys = key_ring(settings) or app.keys
@@ -144,7 +150,7 @@ def _supervise(processes: int, where: Listening) -> Exit:
 
     settings = current_settings()
     # By the environment: a url may hold a password, and everybody can read a command line.
-    variables = {URL_VARIABLE: settings.url} if settings.url_given else {}
+    variables = {NAMED_URL_VARIABLE: settings.url} if settings.url_named else {}
     single = _single(click.get_current_context())
     # Short: the path of a Unix socket is limited to some hundred characters.
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:

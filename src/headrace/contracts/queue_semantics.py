@@ -24,6 +24,7 @@ from headrace import validation, vocabulary
 from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.duration import Duration, seconds
+from headrace.discreet import Discreet
 from headrace.errors import DuplicateJob, InvalidInput, JobNotFound, Refusal
 from headrace.manager import JobManager
 from headrace.model import CLAIMABLE, DEFAULT_QUEUE, Category, Lease, Priority, new_id
@@ -58,7 +59,7 @@ class StaleLease(Refusal):
     code = "STALE_LEASE"
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(Discreet, frozen=True):
     """One job in the specification's words.
 
     To enqueue, the first four fields are enough; `max_retries` and `execution_timeout` are the queue's

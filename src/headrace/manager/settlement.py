@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
-import msgspec
 from msgspec.structs import replace
 
 from headrace import codec, lifecycle, retry, validation
+from headrace.discreet import Discreet
 from headrace.errors import HeadraceError, InvalidInput, PermanentError, TemporaryError
 from headrace.lifecycle import Command
 from headrace.manager.changes import Order, Settled, change_each
@@ -17,7 +17,7 @@ from headrace.manager.context import Context
 from headrace.model import Category, Failure, Job
 
 
-class _Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class _Outcome(Discreet, frozen=True, kw_only=True):
     job_id: str
     token: str | None
     """None only where the queue's policy has no fencing."""

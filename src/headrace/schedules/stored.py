@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace import codec, retry
+from headrace.discreet import Discreet
 from headrace.errors import StoreCorrupt
 from headrace.model import DEFAULT_QUEUE, Priority
 from headrace.schedules.schedule import PAYLOAD_BYTES_MAX, Misfire, Schedule
@@ -17,7 +18,7 @@ from headrace.spec import JobSpec
 _HOOKS = ("on_success", "on_failure")
 
 
-class _Template(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class _Template(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     """What a description says of the jobs of every tick, under the same names."""
 
     type: str

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from headrace import validation
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput, JobNotFound, PermanentError, TemporaryError
 from headrace.manager import JobManager
 from headrace.model import Failure, Job, State
@@ -31,7 +32,7 @@ _PASSING = frozenset({408, 425, 429})
 """Of the answers that blame the request, those that may be different next time."""
 
 
-class _Order(msgspec.Struct, frozen=True, kw_only=True):
+class _Order(Discreet, frozen=True, kw_only=True):
     """The payload of a job that delivers (`completion.webhooks` writes it)."""
 
     job_id: str

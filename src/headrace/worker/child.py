@@ -19,8 +19,6 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from headrace import codec
 from headrace.app import Headrace
 from headrace.app.bridge import is_on_loop
@@ -28,6 +26,7 @@ from headrace.app.context import Context, enter
 from headrace.app.task import Task
 from headrace.completion import batch_of
 from headrace.crypto import KeyRing
+from headrace.discreet import Discreet
 from headrace.errors import (
     InvalidInput,
     PermanentError,
@@ -106,7 +105,7 @@ async def _to_its_end(handler: Coroutine[Any, Any, Any], app: Headrace) -> Any:
         await app.close()  # connections belong to the loop, and it ends here
 
 
-class Setup(msgspec.Struct, frozen=True):
+class Setup(Discreet, frozen=True):
     """What the worker was told about the application, on its command line or in its environment."""
 
     url: str

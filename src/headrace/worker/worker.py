@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace import webhooks
+from headrace import address, webhooks
 from headrace.app import Headrace
 from headrace.errors import UnknownTask
 from headrace.manager import JobManager, Outcome
@@ -83,9 +83,7 @@ class Worker:
         """Work until `stop`."""
         await self._set_up()
         self._keeper.start()
-        logger.info(
-            "worker %s runs %d task types", self.name, len(self._tasks), extra={"worker": self.name}
-        )
+        logger.info("%s", self._introduction(), extra={"worker": self.name})
         supply = asyncio.create_task(self._supply.run())
         settle = asyncio.create_task(self._settler.run())
         deadlines = asyncio.create_task(self._watch_deadlines())
@@ -112,6 +110,16 @@ class Worker:
         for task in (supply, settle, deadlines):
             if task.done() and not task.cancelled():
                 task.result()  # raises what ended it
+
+    def _introduction(self) -> str:
+        """Where it works, and on what: the first thing to compare when jobs are waited for in vain."""
+        queues = self.settings.queues
+        tasks = ", ".join(sorted(self.app.tasks)) or "none"
+        return (
+            f"worker {self.name} on {address.shown(self.app.url)}"
+            f"{'' if self.app.tenant is None else f', tenant {self.app.tenant}'}; "
+            f"queues: {'all' if queues is None else ', '.join(queues)}; tasks: {tasks}"
+        )
 
     @property
     def has_left_behind(self) -> bool:

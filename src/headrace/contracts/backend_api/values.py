@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from headrace import codec, model
+from headrace.discreet import Discreet
 from headrace.manager import Stats
 from headrace.model import State
 
@@ -57,7 +58,7 @@ STATUS_OF: Mapping[State, JobStatus] = {
 """`status_of` adds the one case that the state alone does not tell: cancelled before it ever ran."""
 
 
-class Job(msgspec.Struct, frozen=True):
+class Job(Discreet, frozen=True):
     """One job. The submitter gives `id`, and `job_type`, `payload`, `tags` and `created_at` as needed.
 
     Everything else is the backend's to write. Times are aware. Text that is not set is empty, a time
@@ -112,9 +113,7 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
     total_retries: int = 0
 
 
-class Kept(
-    msgspec.Struct, frozen=True, tag_field="kept_for", tag="backend_api", omit_defaults=True
-):
+class Kept(Discreet, frozen=True, tag_field="kept_for", tag="backend_api", omit_defaults=True):
     """The submitter's payload with what a stored job has no place for; stored where there is such."""
 
     payload: msgspec.Raw

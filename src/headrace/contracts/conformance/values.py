@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import enum
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
 import msgspec
 
+from headrace.discreet import Discreet
 from headrace.model import DEFAULT_QUEUE
 
 
@@ -52,7 +53,7 @@ class JobMessage:
     """A job to be enqueued. Plain and mutable: change what you like before you enqueue it."""
 
     job_type: str
-    payload: Any = None
+    payload: Any = field(default=None, repr=False)
     queue: str = DEFAULT_QUEUE
     priority: JobPriority = JobPriority.NORMAL
     max_retries: int | None = 3
@@ -102,7 +103,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Completed, Failed and Canceled."""
 
 
-class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
+class JobRecord(Discreet, frozen=True, kw_only=True):
     """All that is known of a job."""
 
     job_id: str
@@ -129,7 +130,7 @@ class JobRecord(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: datetime | None
 
 
-class Leased(msgspec.Struct, frozen=True):
+class Leased(Discreet, frozen=True):
     """A job that was dequeued, with the lease that its holder must show."""
 
     record: JobRecord

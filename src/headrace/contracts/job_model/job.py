@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
 from headrace import model, validation, vocabulary
 from headrace.contracts.job_model.configuration import TimeoutConfig
 from headrace.contracts.job_model.request import TAG_SEPARATOR
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 from headrace.model import Category, Priority, State
 
@@ -63,7 +62,7 @@ class FailureCategory(enum.StrEnum):
         return Category[self.name]
 
 
-class Failure(msgspec.Struct, frozen=True):
+class Failure(Discreet, frozen=True):
     """What went wrong the last time something did."""
 
     category: FailureCategory
@@ -71,7 +70,7 @@ class Failure(msgspec.Struct, frozen=True):
     code: str | None = None
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True):
+class Job(Discreet, frozen=True, kw_only=True):
     """One job at the moment it was read. Times are aware and in UTC."""
 
     # system metadata

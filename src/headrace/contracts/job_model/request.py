@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 from headrace import model, validation
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
+from headrace.discreet import Discreet
 from headrace.errors import DependencyNotFound, InvalidInput, InvalidName
 from headrace.model import Priority, new_id
 from headrace.retry import Custom, StoredBackoff
@@ -51,7 +52,7 @@ class Dependency(msgspec.Struct, frozen=True):
     type: DependencyType = DependencyType.AFTER
 
 
-class JobRequest(msgspec.Struct, frozen=True):
+class JobRequest(Discreet, frozen=True):
     """A job to be. The client names no id: the system assigns it."""
 
     type: str

@@ -31,7 +31,7 @@ class Job:
 
     id: Id = field(default_factory=uuid.uuid4)
     name: str = "job"
-    payload: Any = None
+    payload: Any = field(default=None, repr=False)
     status: JobStatus = JobStatus.QUEUED
     retry_count: int = 0
     """Retries that were scheduled so far."""
@@ -41,8 +41,8 @@ class Job:
     """Scheduled: not before this."""
     worker_id: Id | None = None
     """InProgress: who has it."""
-    result: Any = None
-    exception: str | None = None
+    result: Any = field(default=None, repr=False)
+    exception: str | None = field(default=None, repr=False)
     created_at: datetime | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None

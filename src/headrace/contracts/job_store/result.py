@@ -10,6 +10,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 import msgspec
 
 from headrace import errors
+from headrace.discreet import Discreet
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -73,7 +74,7 @@ class AsyncEndpointError(msgspec.Struct, frozen=True):
         return cls(error.code if known is None else known.value, error.message)
 
 
-class MethodResult(msgspec.Struct, Generic[T], frozen=True):
+class MethodResult(Discreet, Generic[T], frozen=True):
     """Success, perhaps with data; or the error that left everything as it was."""
 
     is_success: bool

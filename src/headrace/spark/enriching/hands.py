@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from headrace import validation
+from headrace import address, validation
 from headrace.app import Headrace, Task
 from headrace.errors import FleetFailed, InvalidInput
 from headrace.spark.enriching.request import Request
@@ -126,8 +126,8 @@ def local_settings(
         )
     if url is not None and url != task.app.url:
         raise InvalidInput(
-            f"workers here use the application's own store, {task.app.url!r}: leave the url out; "
-            f"{validation.UNCHANGED}"
+            f"workers here use the application's own store, {address.shown(task.app.url)}: "
+            f"leave the url out; {validation.UNCHANGED}"
         )
     settings = wanted if isinstance(wanted, Settings) else Settings(concurrency=wanted)
     return _for_queue(settings, request)

@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec.structs import replace
 from pyspark.sql import types as t
 
 from headrace import validation
 from headrace.app import Task
 from headrace.crypto import KeyRing
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 from headrace.policy import Policies
 from headrace.spark.fleet.plan import shared_url
@@ -43,7 +43,7 @@ _KEY_TYPES = (
 )
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Request(Discreet, frozen=True, kw_only=True):
     """One enrichment as its Spark tasks know it. It travels to the executors: no secrets but the url."""
 
     name: str

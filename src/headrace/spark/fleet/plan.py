@@ -7,9 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import msgspec
-
 from headrace import validation
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput, InvalidLimit
 from headrace.spark.fleet.names import check_fleet, default_fleet
 from headrace.worker import Settings
@@ -23,7 +22,7 @@ _LOCAL = re.compile(r"local(?:\[(?P<slots>\d+|\*)(?:\s*,\s*\d+)?\])?")
 _SQLITE = "sqlite:///"
 
 
-class Fleet(msgspec.Struct, frozen=True, kw_only=True):
+class Fleet(Discreet, frozen=True, kw_only=True):
     """A fleet to be. The application is loaded by its name, module:app, on every executor."""
 
     place: str
@@ -47,7 +46,7 @@ class Fleet(msgspec.Struct, frozen=True, kw_only=True):
     """Of the tasks. None: logging is left as it is."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(Discreet, frozen=True, kw_only=True):
     """A fleet with nothing left open."""
 
     fleet: Fleet

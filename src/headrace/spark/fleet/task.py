@@ -20,11 +20,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from headrace.app import Headrace
 from headrace.connect import connect
 from headrace.crypto import KeyRing
+from headrace.discreet import Discreet
 from headrace.errors import HeadraceError, StoreError
 from headrace.spark.fleet import record
 from headrace.spark.fleet.names import Place, worker_name
@@ -50,7 +49,7 @@ _CALM_ATTEMPTS = 3
 _PAUSE_SECONDS_MAX = 30.0
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class Order(Discreet, frozen=True, kw_only=True):
     """What the driver tells each task."""
 
     name: str

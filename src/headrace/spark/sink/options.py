@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-import msgspec
-
 from headrace import validation
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.model import DEFAULT_QUEUE, Priority
@@ -26,7 +25,7 @@ _SPARKS_OWN = frozenset({"checkpointlocation"})
 """Options of a stream that Spark passes on to its sink."""
 
 
-class SinkOptions(msgspec.Struct, frozen=True, kw_only=True):
+class SinkOptions(Discreet, frozen=True, kw_only=True):
     """The options of one write, checked."""
 
     url: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
+from headrace.address import scrubbed
 from headrace.errors import Contention, HeadraceError, StoreCorrupt, StoreError, StoreUnavailable
 
 CLASH = "HR001"
@@ -80,7 +81,7 @@ def translate(error: Exception, where: str, *, writes: bool) -> HeadraceError:
     if isinstance(error, HeadraceError):
         return error
     code = sqlstate(error)
-    said = f"{type(error).__name__}: {error}".rstrip(": ")
+    said = scrubbed(f"{type(error).__name__}: {error}".rstrip(": "))
     if is_lost(error):
         known = (
             "whether the write was stored is unknown: look before you repeat it"

@@ -23,7 +23,7 @@ from headrace.stores.postgres.grouping import Group
 from headrace.stores.postgres.new_rows import SEQ_BYTES, NewRows
 from headrace.stores.postgres.pool import Connection
 from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
-from headrace.stores.postgres.store import CONNECT_SECONDS_MAX, SETTINGS
+from headrace.stores.postgres.store import CONNECT_SECONDS_MAX
 
 TIME = pa.timestamp("us", tz="UTC")
 STAGED_PREFIX = "load_staged_"
@@ -96,7 +96,7 @@ class Loader:
     def __init__(self, url: str) -> None:
         to = address.parse(url, schema=SCHEMA_DEFAULT, pool_size=1)
         self._where = to.where
-        self._dsn = to.dsn
+        self._to = to
         self._sql = Sql(to.schema)
         self._connection: Connection | None = None
 
@@ -172,7 +172,7 @@ class Loader:
     async def _transaction(self) -> AsyncIterator[Connection]:
         try:
             if self._connection is None:
-                self._connection = await _connect(self._dsn)
+                self._connection = await _connect(self._to)
             async with self._connection.transaction():
                 yield self._connection
         except DRIVER_ERRORS as error:
@@ -189,7 +189,7 @@ class StagedLoad:
     def __init__(self, url: str, name: str) -> None:
         to = address.parse(url, schema=SCHEMA_DEFAULT, pool_size=1)
         self._where = to.where
-        self._dsn = to.dsn
+        self._to = to
         self._sql = Sql(to.schema)
         self._table = STAGED_PREFIX + name
 
@@ -197,7 +197,7 @@ class StagedLoad:
     async def transaction(self) -> Any:
         """A connection in a transaction that commits at the end of the block."""
         try:
-            connection = await _connect(self._dsn)
+            connection = await _connect(self._to)
             try:
                 async with connection.transaction():
                     yield connection
@@ -246,9 +246,9 @@ class StagedLoad:
         )
 
 
-async def _connect(dsn: str) -> Connection:
+async def _connect(to: address.Address) -> Connection:
     # No time limit for statements: how long they take depends on how many rows there are.
-    return await asyncpg.connect(dsn, timeout=CONNECT_SECONDS_MAX, server_settings=SETTINGS)
+    return await asyncpg.connect(**to.driver_options, timeout=CONNECT_SECONDS_MAX)
 
 
 async def _load_jobs(

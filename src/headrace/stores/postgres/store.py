@@ -28,12 +28,6 @@ CONNECT_SECONDS_MAX = 10.0
 POLL_SECONDS = 0.5
 """How long `wait` trusts that no hint was lost."""
 
-SETTINGS = {
-    "application_name": "headrace",
-    # Compiling takes longer than any of these statements runs.
-    "jit": "off",
-}
-
 
 class PostgresStore(Verbs):
     """`postgresql://` - for teams and many hosts. What it acknowledged survives the server's crash.
@@ -70,10 +64,9 @@ class PostgresStore(Verbs):
 
         async def connect() -> Connection:
             return await asyncpg.connect(
-                to.dsn,
+                **to.driver_options,
                 timeout=CONNECT_SECONDS_MAX,
                 command_timeout=COMMAND_SECONDS_MAX,
-                server_settings=SETTINGS,
             )
 
         pool = Pool(connect, to.pool_size, to.where)

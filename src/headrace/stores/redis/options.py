@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, urlencode
 
-import msgspec
 from redis.asyncio.connection import parse_url
 
+from headrace import address as addresses
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 
 SCHEMES = ("redis", "rediss", "unix")
@@ -33,7 +34,7 @@ _REDIS = frozenset(
 _TLS = "ssl_"
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
+class Options(Discreet, frozen=True, kw_only=True):
     """A url, taken apart."""
 
     address: str
@@ -51,9 +52,9 @@ def parse(url: str, *, prefix: str, relaxed_durability: bool) -> Options:
 
     Options that would change what a command means (decoding, retries, the protocol) are refused.
     """
-    parts = urlsplit(url)
+    parts = addresses.split(url)
     given = dict(parse_qsl(parts.query, keep_blank_values=True))
-    address = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+    address = addresses.shown(url)
     if parts.scheme not in SCHEMES:
         raise InvalidInput(f"{address} is not a Redis url: write redis://host:port/0")
     ours = {name: given.pop(name) for name in _OURS & given.keys()}
@@ -67,7 +68,7 @@ def parse(url: str, *, prefix: str, relaxed_durability: bool) -> Options:
         raise InvalidInput(f"durability={durability!r} in {address}: it is relaxed or left out")
     try:
         connection: dict[str, Any] = dict(
-            parse_url(urlunsplit(parts._replace(query=urlencode(given))))
+            parse_url(addresses.joined(parts._replace(query=urlencode(given))))
         )
     except ValueError as error:
         raise InvalidInput(f"{address} cannot be read: {error}") from error

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
+from headrace import address
 from headrace.testing.conformance import SUITE_NAMES, Case, load
 
 EXAMPLES = """examples:
@@ -39,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--json", action="store_true", help="one JSON object per case")
     chosen = parser.parse_args(arguments)
     if "{n}" not in chosen.url and urlsplit(chosen.url).scheme != "memory":
-        parser.error(f"{chosen.url!r} has no {{n}}: each case needs an empty store of its own")
+        parser.error(
+            f"{address.shown(chosen.url)} has no {{n}}: each case needs an empty store of its own"
+        )
     for module in chosen.load:
         importlib.import_module(module)
     cases = [
