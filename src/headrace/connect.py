@@ -38,9 +38,7 @@ async def connect(
     four: absolute). Without a `clock`, the store's own is the authority. With `keys`, contents of jobs are
     encrypted in the store.
     """
-    # A store is known by what it can do: whoever wrote it need not have heard of ours.
-    is_open = not isinstance(url, str) and callable(getattr(url, "insert", None))
-    store = url if is_open else await open_store(url, migrate=migrate, create=create)  # type: ignore[arg-type, assignment]
+    store = await _store(url, migrate=migrate, create=create)
     try:
         if clock is None:
             clock = await measured_clock(store)
@@ -50,6 +48,13 @@ async def connect(
     if isinstance(policies, Policy):
         policies = Policies(default=policies)
     return JobManager(store, clock=clock, policies=policies, tenant=tenant, dice=dice, keys=keys)
+
+
+async def _store(given: str | JobStore, *, migrate: bool, create: bool) -> JobStore:
+    # A store is known by what it can do: whoever wrote it need not have heard of ours.
+    if not isinstance(given, str) and callable(getattr(given, "insert", None)):
+        return given
+    return await open_store(given, migrate=migrate, create=create)  # type: ignore[arg-type]  # refuses what is no text
 
 
 async def measured_clock(store: JobStore) -> StoreClock:

@@ -88,7 +88,12 @@ def test_a_worker_works_where_the_application_submits_unless_the_command_line_sa
     monkeypatch.syspath_prepend(tmp_path)
     served: list[str] = []
     monkeypatch.setattr("headrace.worker.logs.configure", lambda **_: None)
-    monkeypatch.setattr("headrace.worker.serving.serve", lambda app, _: served.append(app.url) or 0)
+
+    def serve(app: Headrace, *_: object) -> int:
+        served.append(app.url)
+        return 0
+
+    monkeypatch.setattr("headrace.worker.serving.serve", serve)
     try:
         assert main(("worker", "said_app:app", *words)) == 0
     finally:

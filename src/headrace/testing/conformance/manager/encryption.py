@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from headrace import errors
 from headrace.crypto import KeyRing
@@ -63,6 +66,11 @@ async def contents(manager: JobManager, job_id: str) -> tuple[Any, ...]:
     return job.payload, job.result, job.checkpoint, job.log, message
 
 
+def whole(values: object) -> str:
+    """All that they hold, as text: what they print of themselves leaves contents out."""
+    return repr(msgspec.to_builtins(values, builtin_types=(bytes, datetime)))
+
+
 async def stored(manager: JobManager, job_id: str) -> Job:
     """The row as it stands in the store."""
     return (await manager.store.get([job_id]))[job_id]
@@ -86,7 +94,7 @@ async def at_rest(env: Env) -> None:
     assert row.failure is not None
     assert row.failure.message.startswith("sealed:v1:2025-04:")
     assert (row.failure.category, row.failure.code) == (Category.TEMPORARY, "E1")
-    assert SECRET not in repr((row, await manager.events()))
+    assert SECRET not in whole((row, await manager.events()))
     assert (await contents(manager, "j"))[1] == {"said": SECRET}
 
 
@@ -112,7 +120,7 @@ async def answers(env: Env) -> None:
     failure = cancelled.jobs[0].failure
     assert failure is not None
     assert failure.message == SECRET
-    assert SECRET not in repr((await stored(manager, "s"), await stored(manager, "j")))
+    assert SECRET not in whole((await stored(manager, "s"), await stored(manager, "j")))
 
 
 @case("events carry category and code, never a message")
@@ -151,7 +159,7 @@ async def without_key(env: Env) -> None:
         row = await stored(manager, "j")
         assert row.failure is not None
         for cipher in (row.payload_json, row.checkpoint_json, row.failure.message):
-            assert repr(cipher)[-30:] not in repr(seen)
+            assert repr(cipher)[-30:] not in whole(msgspec.structs.replace(seen, seals=None))
         (claimed,) = await other.claim("w")
         assert claimed.is_sealed
         await other.release("j", claimed.token)
@@ -169,7 +177,7 @@ async def bystander(env: Env) -> None:
     await submit(manager, "k", payload=SECRET)
     await other.cancel(["k"], reason="by hand")
     assert (await manager.get("k")).payload == SECRET
-    assert "by hand" not in repr(await manager.events(job_id="k"))
+    assert "by hand" not in whole(await manager.events(job_id="k"))
     assert {job.id for job in await other.delete(["j", "k"])} == {"j", "k"}
 
 
@@ -291,7 +299,7 @@ async def tenants(env: Env) -> None:
     manager = await env.manager(keys=old_ring())
     acme = manager.scoped("acme")
     await submit(acme, "j", payload=SECRET)
-    assert SECRET not in repr(await stored(manager, "j"))
+    assert SECRET not in whole(await stored(manager, "j"))
     assert (await acme.get("j")).payload == SECRET
     assert (await manager.claim("w", tenant="acme"))[0].payload == SECRET
 
@@ -352,10 +360,10 @@ async def rotation_leftovers(env: Env) -> None:
         await plain.reencrypt()
     first = await new.reencrypt()
     assert (first.done, first.unreadable, first.plain, first.left) == (0, 1, 1, 1)
-    assert SECRET in repr(await stored(plain, "clear"))
+    assert SECRET in whole(await stored(plain, "clear"))
     second = await new.reencrypt(seal_plain=True)
     assert (second.done, second.unreadable, second.plain) == (1, 1, 0)
-    assert SECRET not in repr(await stored(plain, "clear"))
+    assert SECRET not in whole(await stored(plain, "clear"))
     assert (await new.get("clear")).payload == SECRET
     assert (await plain.get("open")).payload == "public"
     assert (await old.get("old")).payload == SECRET
