@@ -61,6 +61,7 @@ docs: $(DEV) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py
 	$(BIN)/python tools/contract_table.py
 	$(BIN)/python tools/spark_tables.py
+	$(BIN)/python tools/sync_types.py
 
 format: $(DEV) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff check --fix-only .

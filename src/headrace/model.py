@@ -9,13 +9,22 @@ from __future__ import annotations
 import enum
 import uuid
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import msgspec
 
 from headrace import codec
 from headrace.discreet import Discreet
 from headrace.envelope import Seals, is_sealed
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    R_co = TypeVar("R_co", default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    R_co = TypeVar("R_co", covariant=True)
 
 DEFAULT_QUEUE = "default"
 DEFAULT_TENANT = "default"
@@ -140,8 +149,10 @@ class Lease(Discreet, frozen=True):
     """How long a heartbeat makes it last. None: without end."""
 
 
-class Job(Discreet, frozen=True, kw_only=True):
+class Job(Discreet, Generic[R_co], frozen=True, kw_only=True):
     """One job, as the store holds it. Times are aware and in UTC.
+
+    `Job[str]` is for type checkers: what the handler returns, known where the job came from its task.
 
     `payload`, `result` and `checkpoint` decode the stored JSON on each access. Where it is encrypted and
     the manager has no key for it, they are a `headrace.envelope.Sealed`.

@@ -7,6 +7,7 @@ import math
 from collections.abc import (
     AsyncIterator,
     Callable,
+    Coroutine,
     Iterable,
     Iterator,
     Mapping,
@@ -14,7 +15,17 @@ from collections.abc import (
 )
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+    overload,
+)
 
 from headrace import address, validation
 from headrace.app.bridge import Bridge
@@ -39,8 +50,12 @@ from headrace.schedules import Schedule, When
 from headrace.spec import JobSpec
 from headrace.stores.base import JobStore
 
+if TYPE_CHECKING:
+    from headrace.app.sync import SyncHeadrace
+
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 _WAIT_SECONDS = 1.0
 
@@ -104,7 +119,7 @@ class Headrace:
         self._migrate = migrate
         self._tasks: dict[str, Task[..., Any]] = {}
         self._connections = Connections(self.connect)
-        self.sync: Any = Bridge(self)
+        self.sync = cast("SyncHeadrace", Bridge(self))
 
     def __repr__(self) -> str:
         return f"Headrace({address.shown(self.url)!r}, {len(self._tasks)} tasks)"
@@ -220,7 +235,18 @@ class Headrace:
 
     # --- jobs ------------------------------------------------------------------------------------
 
-    async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job:
+    @overload
+    async def submit(
+        self, task: Task[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Job[T]: ...
+
+    @overload
+    async def submit(self, task: Task[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Job[T]: ...
+
+    @overload
+    async def submit(self, task: str, /, *args: Any, **kwargs: Any) -> Job[Any]: ...
+
+    async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Store a call of the task, named by itself or by its registered name, as a job."""
         (job,) = await self.submit_many([self.find_task(task).spec(*args, **kwargs)])
         return job
@@ -304,7 +330,13 @@ class Headrace:
         """
         return await (await self.manager()).schedule(name, when, spec, **options)
 
-    async def get(self, job: Job | str) -> Job:
+    @overload
+    async def get(self, job: Job[T]) -> Job[T]: ...
+
+    @overload
+    async def get(self, job: str) -> Job[Any]: ...
+
+    async def get(self, job: Job[Any] | str) -> Job[Any]:
         """The job as it is now."""
         return await (await self.manager()).get(_id(job))
 
@@ -347,14 +379,26 @@ class Headrace:
         await (await self.manager()).cancel([_id(job)], reason=reason)
         return await self.get(job)
 
-    async def result(self, job: Job | str) -> Any:
+    @overload
+    async def result(self, job: Job[T]) -> T: ...
+
+    @overload
+    async def result(self, job: str) -> Any: ...
+
+    async def result(self, job: Job[Any] | str) -> Any:
         """What the handler returned, as the type it is annotated with.
 
         Raises NotEnded while there is no outcome, JobFailed where it is not a result.
         """
         return self._result(await self.get(job))
 
-    async def wait(self, job: Job | str, timeout: float | None = None) -> Any:
+    @overload
+    async def wait(self, job: Job[T], timeout: float | None = None) -> T: ...
+
+    @overload
+    async def wait(self, job: str, timeout: float | None = None) -> Any: ...
+
+    async def wait(self, job: Job[Any] | str, timeout: float | None = None) -> Any:
         """Wait for the job to end and give its result. Raises TimeoutError: the job is as it was."""
         last: Job | None = None
         async for seen in self.watch(job, look_seconds=_WAIT_SECONDS, timeout=timeout):

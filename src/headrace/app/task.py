@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 import hashlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 
 VERSION_MARK = "@"
 """Between a task's name and its version in a job's type; version 1 has neither."""
@@ -196,7 +197,15 @@ class Task(Generic[P, R]):
         """This task as a hook, or as the callback of a batch: its argument comes when it runs."""
         return msgspec.structs.replace(self._spec({}), key=None, key_hold_seconds=None)
 
-    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job:
+    @overload
+    async def submit(
+        self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Job[T]: ...
+
+    @overload
+    async def submit(self: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> Job[T]: ...
+
+    async def submit(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
         """Store the call as a job; with `unique`, give the job that stands for it already."""
         return await self.app.submit(self, *args, **kwargs)
 

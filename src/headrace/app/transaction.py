@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 from headrace.app.bridge import Bridged
 from headrace.model import Job
@@ -12,6 +12,9 @@ from headrace.spec import JobSpec
 if TYPE_CHECKING:
     from headrace.app.application import Headrace
     from headrace.app.task import Task
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Transaction(Bridged):
@@ -25,7 +28,18 @@ class Transaction(Bridged):
         self._app = app
         self._connection = _of_this_thread(connection)
 
-    async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job:
+    @overload
+    async def submit(
+        self, task: Task[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs
+    ) -> Job[T]: ...
+
+    @overload
+    async def submit(self, task: Task[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Job[T]: ...
+
+    @overload
+    async def submit(self, task: str, /, *args: Any, **kwargs: Any) -> Job[Any]: ...
+
+    async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """As `Headrace.submit`."""
         (job,) = await self.submit_many([self._app.find_task(task).spec(*args, **kwargs)])
         return job
