@@ -62,6 +62,7 @@ class Verb(enum.StrEnum):
     ABANDON = "abandon"
     OUTLIVE = "outlive"
     PROPAGATE = "propagate"
+    RESCHEDULE = "reschedule"
 
 
 class _Command(Discreet, frozen=True, kw_only=True):
@@ -137,6 +138,9 @@ class AcknowledgeCancel(_WorkerCommand, frozen=True, kw_only=True):
 class Expire(_Command, frozen=True, kw_only=True):
     """The lease lapsed, or the worker is gone."""
 
+    counted: bool = True
+    """False: the loss costs nothing of the budget, and so ends no job."""
+
 
 class Abandon(_Command, frozen=True, kw_only=True):
     """Nobody will ever know how it ended."""
@@ -150,6 +154,12 @@ class Propagate(_Command, frozen=True, kw_only=True):
     """A job this one needed ended badly."""
 
     target: State
+
+
+class Reschedule(_Command, frozen=True, kw_only=True):
+    """A job that waits is to be due at another time, or now. What it failed with stays."""
+
+    run_at: datetime
 
 
 Command = (
@@ -166,6 +176,7 @@ Command = (
     | Abandon
     | Outlive
     | Propagate
+    | Reschedule
 )
 
 VERBS: Mapping[type, Verb] = {
@@ -182,6 +193,7 @@ VERBS: Mapping[type, Verb] = {
     Abandon: Verb.ABANDON,
     Outlive: Verb.OUTLIVE,
     Propagate: Verb.PROPAGATE,
+    Reschedule: Verb.RESCHEDULE,
 }
 
 # --- the table -----------------------------------------------------------------------------------
@@ -265,6 +277,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Verb.PROPAGATE, _S.BLOCKED, _S.FAILED, When.TARGET),
     Rule(Verb.PROPAGATE, _S.BLOCKED, _S.DEAD, When.TARGET),
     Rule(Verb.PROPAGATE, _S.BLOCKED, _S.CANCELLED, When.TARGET),
+    *_rules(Verb.RESCHEDULE, (_S.PENDING, _S.RETRYING), _S.PENDING),
 )
 
 _BY_VERB_AND_SOURCE: dict[tuple[Verb, State | None], list[Rule]] = {}
@@ -363,10 +376,11 @@ def _holds(rule: Rule, job: Job, command: Command, now: datetime) -> bool:
             return rule.when is (
                 When.EXHAUSTED if _spent(job, known=job.state is _S.LOST) else When.RETRY
             )
-        case When.LOSS_AFFORDABLE:
-            return not _spent(job)
-        case When.LOSS_FATAL:
-            return _spent(job)
+        case When.LOSS_AFFORDABLE | When.LOSS_FATAL:
+            assert isinstance(command, Expire)
+            return rule.when is (
+                When.LOSS_FATAL if command.counted and _spent(job) else When.LOSS_AFFORDABLE
+            )
         case When.IMMEDIATE | When.COOPERATIVE:
             assert isinstance(command, Cancel)
             return command.mode.value == rule.when.value
@@ -455,9 +469,11 @@ def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -
             if job.state is not State.RUNNING:
                 return {}
             return {
-                "losses": job.losses + 1,
+                "losses": job.losses + command.counted,
                 "failure": Failure("the lease lapsed", Category.SYSTEM, "lease_expired"),
             }
+        case Reschedule():
+            return {"run_at": command.run_at}
         case Outlive():
             return {"failure": Failure("the job's lifetime is over", Category.TIMEOUT, "lifetime")}
         case (
@@ -505,4 +521,6 @@ def kind_of(verb: Verb, target: State) -> EventKind:
         return EventKind.SNOOZED
     if target is State.RETRYING and verb is Verb.RELEASE:
         return EventKind.RELEASED
+    if verb is Verb.RESCHEDULE:
+        return EventKind.RESCHEDULED
     return history.KIND_OF_TARGET[target]

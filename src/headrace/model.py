@@ -109,6 +109,7 @@ class EventKind(enum.StrEnum):
     CANCELLED = "cancelled"
     LOST = "lost"
     ABANDONED = "abandoned"
+    RESCHEDULED = "rescheduled"
 
 
 class Failure(Discreet, frozen=True):

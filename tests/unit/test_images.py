@@ -67,7 +67,7 @@ IMAGES = {
         pairs("Ready -> InFlight", "InFlight -> Succeeded Ready Failed"),
     ),
     "job_model": Image(
-        frozenset(Verb) - {Verb.SUBMIT},
+        frozenset(Verb) - {Verb.SUBMIT, Verb.RESCHEDULE},
         pairs(
             "PENDING -> SCHEDULED DELAYED FAILED DEAD_LETTER CANCELLED",
             "DELAYED -> CANCELLED DEAD_LETTER",
@@ -79,10 +79,10 @@ IMAGES = {
         pairs("DELAYED -> SCHEDULED", "RETRYING -> SCHEDULED"),
     ),
     "job_store": Image(
-        WORKER | {Verb.CANCEL, Verb.RELEASE},
+        WORKER | {Verb.CANCEL, Verb.RELEASE, Verb.RESCHEDULE},
         pairs(
-            "Queued -> InProgress Canceled",
-            "Scheduled -> InProgress Canceled",
+            "Queued -> InProgress Canceled Scheduled",
+            "Scheduled -> InProgress Canceled Queued",
             "InProgress -> Completed Failed Scheduled Queued Canceled",
         ),
         pairs("Scheduled -> Queued"),

@@ -49,6 +49,8 @@ def commands(token: str | None) -> list[Command]:
             lifecycle.Propagate(target=target)
             for target in (State.FAILED, State.DEAD, State.CANCELLED)
         ),
+        lifecycle.Reschedule(run_at=NOW),
+        lifecycle.Reschedule(run_at=NOW + timedelta(hours=1)),
     ]
 
 
@@ -57,6 +59,8 @@ def commands(token: str | None) -> list[Command]:
 S = State
 COMMON: dict[tuple[State, str], State] = {
     (S.BLOCKED, "Unblock"): S.PENDING,
+    (S.PENDING, "Reschedule"): S.PENDING,
+    (S.RETRYING, "Reschedule"): S.PENDING,
     (S.PENDING, "Claim"): S.RUNNING,
     (S.RETRYING, "Claim"): S.RUNNING,
     (S.LOST, "Claim"): S.RUNNING,
@@ -317,6 +321,21 @@ def test_event_kinds() -> None:
         "Abandon": EventKind.ABANDONED,
         "Outlive": EventKind.DEAD,
     }
+
+
+def test_a_loss_that_is_not_counted_costs_nothing_and_ends_nothing() -> None:
+    job = job_in(State.RUNNING, max_attempts=1)
+    assert lifecycle.apply(job, lifecycle.Expire(), NOW).after.state is State.DEAD
+    after = lifecycle.apply(job, lifecycle.Expire(counted=False), NOW).after
+    assert (after.state, after.losses, after.token) == (State.LOST, job.losses, None)
+
+
+def test_rescheduling_keeps_the_budget_and_what_failed() -> None:
+    job = job_in(State.RETRYING, run_at=NOW + timedelta(hours=1))
+    change = lifecycle.apply(job, lifecycle.Reschedule(run_at=NOW), NOW)
+    assert (change.after.state, change.after.run_at) == (State.PENDING, NOW)
+    assert (change.after.failures, change.after.failure) == (job.failures, job.failure)
+    assert (change.event.kind, change.event.run_at) == (EventKind.RESCHEDULED, NOW)
 
 
 @given(data=st.data())

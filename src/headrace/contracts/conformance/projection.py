@@ -48,6 +48,8 @@ EVENT_KINDS: Mapping[model.EventKind, EventKind | None] = {
     model.EventKind.CANCELLED: EventKind.CANCELED,
     model.EventKind.LOST: EventKind.ENQUEUED,
     model.EventKind.ABANDONED: EventKind.CANCELED,
+    # It waits before and after; this contract has no call that would do it.
+    model.EventKind.RESCHEDULED: None,
 }
 
 PRIORITIES: Mapping[JobPriority, Priority] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 
 from headrace import lifecycle, validation
 from headrace.lifecycle import Command
@@ -54,6 +55,17 @@ class Steering(Verbs):
         message = validation.check_message(message, "the message")
         command = lifecycle.Abandon(failure=Failure(message, Category.CANCELLED))
         return await self.change(job_id, lambda _: command)
+
+    async def reschedule(self, job_id: str, run_at: datetime | None = None) -> Changed:
+        """Let a job that waits for its time be due at another time (None: now), at no cost to its budget.
+
+        InvalidTransition unless it is pending or retrying; it is pending then. The place in line is by
+        the new time.
+        """
+        when = None if run_at is None else validation.check_time(run_at, "run_at")
+        return await self.change(
+            job_id, lambda _: lifecycle.Reschedule(run_at=when or self._context.now())
+        )
 
     async def change(self, job_id: str, decide: Callable[[Job], Command]) -> Changed:
         """Carry out a lifecycle command that has no verb of its own here, chosen with the job at hand.

@@ -38,5 +38,6 @@ KIND_CODE = {
     EventKind.CANCELLED: "x",
     EventKind.LOST: "o",
     EventKind.ABANDONED: "a",
+    EventKind.RESCHEDULED: "h",
 }
 KIND_OF = {code: kind for kind, code in KIND_CODE.items()}

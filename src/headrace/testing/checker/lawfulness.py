@@ -11,7 +11,15 @@ from headrace.lifecycle import RULES, Verb
 from headrace.model import TERMINAL, Event, EventKind, Job, State
 from headrace.testing.checker.histories import Breach, History
 
-_FREE = frozenset({EventKind.SNOOZED, EventKind.RELEASED, EventKind.LEASED, EventKind.UNBLOCKED})
+_FREE = frozenset(
+    {
+        EventKind.SNOOZED,
+        EventKind.RELEASED,
+        EventKind.LEASED,
+        EventKind.UNBLOCKED,
+        EventKind.RESCHEDULED,
+    }
+)
 """What costs nothing."""
 
 Step = tuple[State | None, State, EventKind]
