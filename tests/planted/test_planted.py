@@ -32,6 +32,7 @@ from tests.planted import (
     fencing,
     limits,
     metadata,
+    operators,
     schedules,
     shares,
 )
@@ -258,9 +259,12 @@ async def test_the_kit_objects(name: str) -> None:
         assert await objections(CASES) is not None, f"no case of the kit notices that {name}"
 
 
-@pytest.mark.parametrize("name", contracts.DEFECTS)
-async def test_the_suite_of_the_contract_objects(name: str) -> None:
-    suite, part, defect = contracts.DEFECTS[name]
+WITHIN_A_PART = contracts.DEFECTS | operators.DEFECTS
+
+
+@pytest.mark.parametrize("name", WITHIN_A_PART)
+async def test_the_part_of_the_suite_objects(name: str) -> None:
+    suite, part, defect = WITHIN_A_PART[name]
     cases = [case for case in load(suite).cases if case.part == part]
     assert await objections(cases) is None
     with defect():

@@ -1,13 +1,16 @@
-"""`headrace cancel`: by id, by tag, or both."""
+"""`headrace cancel`: by id, by tag, or both; or by what jobs are like."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Any
 
 import click
 import msgspec
 
 from headrace.cli.exits import Ended, Exit
+from headrace.cli.matching import act, filters_of, matching_options, refuse_ids
 from headrace.cli.progress import progress
 from headrace.cli.selection import (
     confirm,
@@ -23,6 +26,7 @@ from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.errors import InvalidTransition, JobNotFound, JobTerminal
 from headrace.manager import Cancelled
+from headrace.manager.bulk import CANCELLABLE
 from headrace.model import Job, State
 from headrace.policy import CancelMode
 
@@ -46,10 +50,13 @@ class CancelledRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(
-    *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool, **_: object
+    *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool, **given: Any
 ) -> None:
-    require_selection(ids, tags)
-    require_answer(tags, dry_run=dry_run, yes=yes)
+    filtered = filters_of(given).given
+    if filtered:
+        refuse_ids(ids)
+    require_selection(ids, tags, filtered=filtered)
+    require_answer(tags, filtered=filtered, dry_run=dry_run, yes=yes)
 
 
 @command(
@@ -58,9 +65,11 @@ def _check(
         "headrace cancel 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11 --reason 'wrong address'",
         "headrace cancel --tag campaign=spring --dry-run",
         "headrace cancel --tag campaign=spring --yes",
+        "headrace cancel --queue mail --older-than 1h --dry-run",
     ),
 )
 @selection_options
+@matching_options(CANCELLABLE, "Submitted")
 @click.option(
     "--mode",
     type=click.Choice([mode.value for mode in CancelMode]),
@@ -73,6 +82,7 @@ def _check(
 @in_session(check=_check)
 async def cancel(
     session: Session,
+    /,
     *,
     ids: tuple[str, ...],
     tags: tuple[str, ...],
@@ -80,15 +90,29 @@ async def cancel(
     reason: str | None,
     dry_run: bool,
     yes: bool,
+    **given: Any,
 ) -> Exit:
-    """Cancel jobs by id, by tag, or both.
+    """Cancel jobs by id, by tag, or both; or whatever matches every filter.
 
-    Those named by IDS and those that have all of the tags are meant; it is done in one step.
+    Those named by IDS and those that have all of the tags are meant; it is done in one step. With a
+    filter those are meant that match all of them and have all of the tags, in steps; what runs is
+    left alone in the mode not_started.
 
     Waiting jobs are cancelled at once. A running job is, in cooperative mode, asked to stop, and is
     cancelled when its worker answers.
     """
     chosen = None if mode is None else CancelMode(mode)
+    filters = filters_of(given)
+    if filters.given:
+        return await act(
+            session,
+            partial(session.jobs.cancel_matching, mode=chosen, reason=reason),
+            filters.where(tags, session.jobs.clock.now()),
+            doing="cancel",
+            done="cancelled, or asked to stop",
+            dry_run=dry_run,
+            yes=yes,
+        )
     if dry_run or (tags and not yes):
         with progress("looking"):
             report = await session.jobs.cancel(

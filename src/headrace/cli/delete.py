@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 import msgspec
 
 from headrace.cli.exits import Ended, Exit
+from headrace.cli.matching import act, filters_of, matching_options, refuse_ids
 from headrace.cli.output import state_text
 from headrace.cli.progress import progress
 from headrace.cli.selection import (
@@ -45,9 +47,14 @@ class CleanedRecord(msgspec.Struct, frozen=True, kw_only=True):
     deleted: Mapping[State, int]
 
 
-def _check(*, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool) -> None:
-    require_selection(ids, tags)
-    require_answer(tags, dry_run=dry_run, yes=yes)
+def _check(
+    *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool, **given: Any
+) -> None:
+    filtered = filters_of(given).given
+    if filtered:
+        refuse_ids(ids)
+    require_selection(ids, tags, filtered=filtered)
+    require_answer(tags, filtered=filtered, dry_run=dry_run, yes=yes)
 
 
 @command(
@@ -55,21 +62,42 @@ def _check(*, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: b
     examples=(
         "headrace delete 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",
         "headrace delete --tag campaign=spring --yes",
+        "headrace delete --state completed --queue mail --older-than 7d --dry-run",
     ),
 )
 @selection_options
+@matching_options(TERMINAL, "Ended")
 @dry_run_option
 @yes_option
 @in_session(check=_check)
 async def delete(
-    session: Session, *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool
+    session: Session,
+    /,
+    *,
+    ids: tuple[str, ...],
+    tags: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    **given: Any,
 ) -> Exit:
-    """Delete ended jobs by id, by tag, or both.
+    """Delete ended jobs by id, by tag, or both; or whatever has ended and matches every filter.
 
-    All that are meant are deleted or, when one of them has not ended, none.
+    All that are meant are deleted or, when one of them has not ended, none. With a filter those are
+    meant that have ended, match all filters and have all of the tags; they go in steps.
 
     Their events stay in the log.
     """
+    filters = filters_of(given)
+    if filters.given:
+        return await act(
+            session,
+            session.jobs.delete_matching,
+            filters.where(tags, session.jobs.clock.now()),
+            doing="delete",
+            done="deleted",
+            dry_run=dry_run,
+            yes=yes,
+        )
     found = await tagged(session, tags) if dry_run or not yes else []
     if dry_run:
         named = await _existing(session, ids)

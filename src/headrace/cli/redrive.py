@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+import click
 import msgspec
 
 from headrace.cli.exits import Exit
+from headrace.cli.matching import act, filters_of, matching_options, refuse_ids
 from headrace.cli.output import id_text
 from headrace.cli.progress import progress
 from headrace.cli.selection import (
@@ -14,6 +17,7 @@ from headrace.cli.selection import (
     count,
     dry_run_option,
     list_ids,
+    require_answer,
     require_selection,
     selection_options,
     tagged,
@@ -39,8 +43,14 @@ class RedrivenRecord(msgspec.Struct, frozen=True, kw_only=True):
     jobs: tuple[RedrivenJob, ...]
 
 
-def _check(*, ids: tuple[str, ...], tags: tuple[str, ...], **_: object) -> None:
-    require_selection(ids, tags)
+def _check(
+    *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool, **given: Any
+) -> None:
+    filtered = filters_of(given).given
+    if filtered:
+        refuse_ids(ids)
+        require_answer((), filtered=True, dry_run=dry_run, yes=yes)
+    require_selection(ids, tags, filtered=filtered)
 
 
 @command(
@@ -48,21 +58,43 @@ def _check(*, ids: tuple[str, ...], tags: tuple[str, ...], **_: object) -> None:
     examples=(
         "headrace redrive 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",
         "headrace redrive --tag campaign=spring --dry-run",
+        "headrace redrive --state dead --queue mail --code E503 --since 2h --dry-run",
     ),
 )
 @selection_options
+@matching_options(REDRIVABLE, "Ended")
 @dry_run_option
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before acting by a filter.")
 @in_session(check=_check)
 async def redrive(
-    session: Session, *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool
+    session: Session,
+    /,
+    *,
+    ids: tuple[str, ...],
+    tags: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    **given: Any,
 ) -> Exit:
-    """Run failed, dead and cancelled jobs again.
+    """Run failed, dead and cancelled jobs again: by id, by tag, or whatever matches every filter.
 
-    Each becomes a new job that is linked to the old one.
+    Each becomes a new job that is linked to the old one. With a filter each is redriven once, in
+    steps: one that was redriven before is left, as its new job stands for it.
 
     The old jobs stay as they are. While the new job lives, redriving the old one again gives the
     same new job. Of the jobs that a tag finds, the others are passed over.
     """
+    filters = filters_of(given)
+    if filters.given:
+        return await act(
+            session,
+            session.jobs.redrive_matching,
+            filters.where(tags, session.jobs.clock.now()),
+            doing="redrive",
+            done="redriven",
+            dry_run=dry_run,
+            yes=yes,
+        )
     if dry_run:
         _print_plan(session, await _meant(session, ids, tags))
         return Exit.OK

@@ -30,26 +30,31 @@ def selection_options(function: F) -> F:
 
 
 def yes_option(function: F) -> F:
-    return click.option("--yes", "-y", is_flag=True, help="Do not ask before acting by --tag.")(
-        function
-    )
+    return click.option(
+        "--yes", "-y", is_flag=True, help="Do not ask before acting by --tag or a filter."
+    )(function)
 
 
 def dry_run_option(function: F) -> F:
     return click.option("--dry-run", is_flag=True, help="Only say what would happen.")(function)
 
 
-def require_selection(ids: Sequence[str], tags: Sequence[str]) -> None:
-    if not ids and not tags:
+def require_selection(ids: Sequence[str], tags: Sequence[str], *, filtered: bool = False) -> None:
+    if not ids and not tags and not filtered:
         raise Ended(
-            Exit.USAGE, EmptySelection.code, "name job ids or --tag: neither would mean every job"
+            Exit.USAGE,
+            EmptySelection.code,
+            "name job ids, --tag or a filter such as --state: none would mean every job",
         )
 
 
-def require_answer(tags: Sequence[str], *, dry_run: bool, yes: bool) -> None:
+def require_answer(
+    tags: Sequence[str], *, filtered: bool = False, dry_run: bool, yes: bool
+) -> None:
     """Where nobody can be asked, only --yes will do: always, not only when a job happens to match."""
-    if tags and not dry_run and not yes and not sys.stdin.isatty():
-        raise click.UsageError("to act by --tag give --yes: there is no terminal to ask on")
+    if (tags or filtered) and not dry_run and not yes and not sys.stdin.isatty():
+        how = "a filter" if filtered else "--tag"
+        raise click.UsageError(f"to act by {how} give --yes: there is no terminal to ask on")
 
 
 def confirm(what: str) -> None:

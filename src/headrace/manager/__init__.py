@@ -1,11 +1,13 @@
 """The manager: policy over any store. `JobManager` is the whole of it to the outside."""
 
 from headrace.manager.batches import Batch, BatchProgress
+from headrace.manager.bulk import Bulk, ErrorGroup
 from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Reason, Why
 from headrace.manager.leases import Heartbeats
 from headrace.manager.manager import JobManager
+from headrace.manager.matching import Matching
 from headrace.manager.overview import Overview
 from headrace.manager.queries import Found, Page, Stats
 from headrace.manager.readers import Lag, Reader
@@ -27,10 +29,12 @@ from headrace.manager.verbs.upkeep import Maintained
 __all__ = [
     "Batch",
     "BatchProgress",
+    "Bulk",
     "CancelAcknowledged",
     "Cancelled",
     "Changed",
     "Completed",
+    "ErrorGroup",
     "Explanation",
     "Failed",
     "Fired",
@@ -39,6 +43,7 @@ __all__ = [
     "JobManager",
     "Lag",
     "Maintained",
+    "Matching",
     "Order",
     "Outcome",
     "Overview",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from headrace.manager.placement import Draft, KeyRule
 from headrace.manager.selection import Selection, select
 from headrace.manager.submission import Submitted, draft_one, store_drafts
 from headrace.model import TERMINAL, Dependency, Job, State, new_id
-from headrace.stores.base import Query
+from headrace.stores.base import KeyScope, Query
 
 BATCH_JOBS = 1000
 REDRIVABLE = frozenset({State.FAILED, State.DEAD, State.CANCELLED})
@@ -65,12 +65,16 @@ async def cleanup(
 async def redrive(context: Context, chosen: Selection) -> Submitted:
     """Submit failed, dead or cancelled jobs again, as new jobs linked to the old by previous_id.
 
-    While the new job is alive, redriving the old one again gives that same new job.
+    While the new job is alive, redriving the old one again gives that same new job. Once it has ended, it
+    stands for the old one: tags choose it by itself, and the old one only if it is named.
     """
     selected = await select(context, chosen)
     if selected.not_found:
         raise JobNotFound(selected.not_found[0])
     jobs = [job for job in selected.jobs if job.id in chosen.ids or job.state in REDRIVABLE]
+    by_tag = [job for job in jobs if job.id not in chosen.ids]
+    done = {job_id for job_id, heir in (await heirs(context, by_tag)).items() if heir.is_terminal}
+    jobs = [job for job in jobs if job.id not in done]
     for job in jobs:
         if job.state not in REDRIVABLE:
             raise InvalidTransition(
@@ -78,13 +82,77 @@ async def redrive(context: Context, chosen: Selection) -> Submitted:
                 "nothing was submitted",
                 job_id=job.id,
             )
+    return await run_again(context, jobs)
+
+
+async def run_again(context: Context, jobs: Sequence[Job]) -> Submitted:
+    """Submit these jobs again, each under the key of the last that was made of it."""
     now = context.now()
-    return await store_drafts(context, [await _with_riders(context, job, now) for job in jobs])
+    keys = await _keys(context, jobs)
+    drafts = [await _with_riders(context, job, now, key=keys[job.id]) for job in jobs]
+    return await store_drafts(context, drafts)
 
 
-async def _with_riders(context: Context, job: Job, now: datetime) -> Draft:
+async def heirs(context: Context, jobs: Sequence[Job]) -> dict[str, Job]:
+    """The job that was made of each first, by the id of the old one: those there are, alive or ended."""
+    return await _holders(context, {job.id: (job, redrive_key(job.id)) for job in jobs})
+
+
+async def latest_heirs(context: Context, jobs: Sequence[Job]) -> dict[str, Job]:
+    """The same, but the last of the line that begins with it.
+
+    A redrive keeps its key when its job ends, so that one can tell what was redriven already. What is made
+    of the same job after that goes by the key of the one that ended: two at once are still one.
+    """
+    found: dict[str, Job] = {}
+    keys = {job.id: (job, redrive_key(job.id)) for job in jobs}
+    while keys:
+        holders = await _holders(context, keys)
+        found |= holders
+        keys = {
+            job_id: (keys[job_id][0], redrive_key(one.id))
+            for job_id, one in holders.items()
+            if one.is_terminal
+        }
+    return found
+
+
+async def _holders(context: Context, keys: Mapping[str, tuple[Job, str]]) -> dict[str, Job]:
+    """By the id of the old job, who holds the key; only what was made of a job, and after it."""
+    scopes = {
+        job_id: KeyScope(job.tenant, job.queue, job.type, key)
+        for job_id, (job, key) in keys.items()
+    }
+    held = await context.store.keyed(list(scopes.values()), context.now()) if scopes else {}
+    jobs = await context.read(list(dict.fromkeys(held.values())))
+    found = {
+        job_id: jobs[held[scope]]
+        for job_id, scope in scopes.items()
+        if scope in held and held[scope] in jobs
+    }
+    return {
+        job_id: one
+        for job_id, one in found.items()
+        if one.previous_id is not None and redrive_key(one.id) != keys[job_id][1]
+    }
+
+
+async def _keys(context: Context, jobs: Sequence[Job]) -> dict[str, str]:
+    """What each of the jobs is redriven under."""
+    latest = await latest_heirs(context, jobs)
+    keys = {}
+    for job in jobs:
+        heir = latest.get(job.id)
+        if heir is not None and not heir.is_terminal and heir.key is not None:
+            keys[job.id] = heir.key  # it is the answer
+        else:
+            keys[job.id] = redrive_key(job.id if heir is None else heir.id)
+    return keys
+
+
+async def _with_riders(context: Context, job: Job, now: datetime, *, key: str) -> Draft:
     """The job again, with its webhook and its hooks: whoever heard of its end hears of the new one's."""
-    again = _again(job, now)
+    again = _again(job, now, key)
     deliver = context.policy(job.queue).deliver_callbacks
     told = [draft_one(context, one, now) for one in completion.webhooks(again.job, deliver=deliver)]
     return replace(again, riders=(*told, *await _hooks(context, job, again.job, now)))
@@ -99,7 +167,7 @@ async def _hooks(context: Context, old: Job, fresh: Job, now: datetime) -> list[
         child = children.get(edge.child_id)
         role = None if child is None else completion.hook_role(child, old.id)
         if child is not None and role is not None:
-            again = await _with_riders(context, child, now)
+            again = await _with_riders(context, child, now, key=redrive_key(child.id))
             tags = {*child.tags, role.of(fresh.id)} - {role.of(old.id)}
             moved = replace(again.job, tags=tuple(sorted(tags)), key=None)
             needs = (Dependency(fresh.id, edge.kind),)
@@ -112,10 +180,10 @@ def redrive_key(job_id: str) -> str:
     return f"redrive:{job_id}"
 
 
-def _again(job: Job, now: datetime) -> Draft:
+def _again(job: Job, now: datetime, key: str) -> Draft:
     """The job as it was first stored, whatever today's policy would say to it.
 
-    Its key holds for as long as it lives: redriving the old job meanwhile gives this one.
+    Its key holds for as long as it is stored: redriving the old job while it lives gives this one.
     """
     lifetime = None if job.expires_at is None else job.expires_at - job.created_at
     fresh = Job(
@@ -127,7 +195,7 @@ def _again(job: Job, now: datetime) -> Draft:
         payload_json=_payload_of(job),
         priority=job.priority,
         created_at=now,
-        key=redrive_key(job.id),
+        key=key,
         limit_key=job.limit_key,
         previous_id=job.id,
         correlation_id=job.correlation_id,
@@ -141,7 +209,7 @@ def _again(job: Job, now: datetime) -> Draft:
         run_at=now,
         updated_at=now,
     )
-    return Draft(fresh, (), KeyRule(window_seconds=None, released_when_terminal=True))
+    return Draft(fresh, (), KeyRule(window_seconds=None, released_when_terminal=False))
 
 
 def _payload_of(job: Job) -> bytes:

@@ -182,6 +182,16 @@ class Sealing:
         return None if encoded is None else self.seal_json(job, field, encoded)
 
 
+def hides_message(job: Job) -> bool:
+    """Whether what stands for the message of its failure only says that there is no key to it."""
+    seals = job.seals
+    if seals is None or seals.stored.message is None or seals.shown.message is None:
+        return False
+    return is_sealed_text(seals.stored.message) and seals.shown.message.startswith(
+        envelope.told(envelope.withheld(envelope.unpack_text(seals.stored.message)))
+    )
+
+
 def contents_of(job: Job) -> Contents:
     return Contents(
         job.payload_json,

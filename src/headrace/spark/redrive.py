@@ -28,13 +28,12 @@ from headrace.connect import connect
 from headrace.envelope import is_sealed
 from headrace.errors import HeadraceError, InvalidTransition, JobNotFound
 from headrace.manager import JobManager
-from headrace.manager.retention import REDRIVABLE, redrive_key
+from headrace.manager.retention import REDRIVABLE
 from headrace.model import EventKind, Job
 from headrace.spark.choosing import Choice, Chosen, Group, Groups, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
 from headrace.spark.lake.store import known_identity
 from headrace.spark.reasons import reason
-from headrace.stores.base import KeyScope
 
 if TYPE_CHECKING:
     from headrace.crypto import KeyRing
@@ -222,11 +221,8 @@ async def _redrive_batch(others: Others, batch: Sequence[Row], groups: Groups | 
 
 async def _living(manager: JobManager, jobs: Sequence[Job]) -> set[str]:
     """Those of the jobs whose new job lives: redriving them gives that one."""
-    scopes = {
-        KeyScope(job.tenant, job.queue, job.type, redrive_key(job.id)): job.id for job in jobs
-    }
-    held = await manager.store.keyed(list(scopes), manager.clock.now()) if scopes else {}
-    return {scopes[scope] for scope in held}
+    heirs = await manager.redriven_as([job.id for job in jobs])
+    return {job_id for job_id, heir in heirs.items() if not heir.is_terminal}
 
 
 def _is_as_told(row: Row, job: Job | None) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from headrace.spark.lake.gold.errors import MESSAGE_CHARS_MAX, VARIABLE_PARTS
+from headrace.error_groups import MESSAGE_CHARS_MAX, VARIABLE_PARTS
 from tests.spark.gold_oracle.endings import is_failed, is_lost
 from tests.spark.gold_oracle.grouping import Groups, hour_of
 from tests.spark.oracle import Row

@@ -9,6 +9,7 @@ from headrace import lifecycle, validation
 from headrace.lifecycle import Command
 from headrace.limits import QueueLimits
 from headrace.manager import (
+    bulk,
     cancellation,
     recovery,
     retention,
@@ -17,6 +18,7 @@ from headrace.manager import (
 )
 from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
 from headrace.manager.limits import find_limits, remove_limits, set_limits
+from headrace.manager.matching import Matching
 from headrace.manager.selection import selection
 from headrace.manager.verbs.base import Tags, Verbs
 from headrace.model import (
@@ -93,6 +95,53 @@ class Steering(Verbs):
     async def redrive(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> submission.Submitted:
         """Run failed, dead or cancelled jobs again, as new jobs linked by previous_id."""
         return await retention.redrive(self._context, selection(ids, tags))
+
+    async def redriven_as(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
+        """The job that each of these was redriven as last, by the id of the old one: those there are."""
+        jobs = await self._context.read(validation.check_ids(job_ids))
+        return await retention.latest_heirs(self._context, list(jobs.values()))
+
+    async def cancel_matching(
+        self,
+        where: Matching,
+        *,
+        mode: CancelMode | None = None,
+        reason: str | None = None,
+        dry_run: bool = False,
+        tell: bulk.Tell | None = None,
+    ) -> bulk.Bulk:
+        """Cancel whatever matches and has not ended, in steps, each job by itself; counts by error.
+
+        `tell` is called after each step. Stopped half way, the same call again does the rest.
+        """
+        return await bulk.cancel(
+            self._context,
+            where,
+            mode=None if mode is None else validation.check_word(mode, CancelMode),
+            reason=None if reason is None else validation.check_message(reason, "the reason"),
+            dry_run=dry_run,
+            tell=tell,
+        )
+
+    async def delete_matching(
+        self, where: Matching, *, dry_run: bool = False, tell: bulk.Tell | None = None
+    ) -> bulk.Bulk:
+        """Delete the ended jobs that match, in steps; counts by error. Their events stay.
+
+        `tell` is called after each step. Stopped half way, the same call again does the rest.
+        """
+        return await bulk.delete(self._context, where, dry_run=dry_run, tell=tell)
+
+    async def redrive_matching(
+        self, where: Matching, *, dry_run: bool = False, tell: bulk.Tell | None = None
+    ) -> bulk.Bulk:
+        """Run the failed, dead and cancelled jobs that match again, in steps; counts by error.
+
+        Each once: one that was redriven before is left, as the job that was made of it stands for it for
+        as long as that is stored. `tell` is called after each step. Stopped half way, the same call again
+        does the rest.
+        """
+        return await bulk.redrive(self._context, where, dry_run=dry_run, tell=tell)
 
     async def reencrypt(
         self, *, limit: int | None = None, cursor: str | None = None, seal_plain: bool = False

@@ -6,26 +6,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from headrace.error_groups import MESSAGE_CHARS_MAX, VARIABLE_PARTS
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.gold.endings import WASTED
 from headrace.spark.lake.table import Check, Column, Sources, Table
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-MESSAGE_CHARS_MAX = 300
-
-VARIABLE_PARTS = (
-    (r"(?i)\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b", "<uuid>"),
-    (r"\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?\b", "<time>"),
-    # An apostrophe within a word opens no quotation.
-    (r"(?<!\w)'[^']*'(?!\w)|\"[^\"]*\"|`[^`]*`", "<text>"),
-    (r"(?i)\b0x[0-9a-f]+\b|\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{8,}\b", "<hex>"),
-    (r"\d+(?:[.,:]\d+)*", "<n>"),
-    (r"\s+", " "),
-)
-"""What differs between two occurrences of one error, in Java's and Python's regular expressions alike,
-and what stands in its place. Applied in this order."""
 
 _GROUP = ("queue", "type", "category", "code", "message", "hour")
 _ENDED_WAITING = "last.before IN ('blocked', 'pending', 'retrying', 'lost')"

@@ -3,6 +3,7 @@
 from headrace.testing.conformance.manager import (
     admission,
     bad_input,
+    bulk,
     cancellation,
     completion,
     dependencies,
@@ -28,6 +29,7 @@ from headrace.testing.conformance.manager.suite import suite
 __all__ = [
     "admission",
     "bad_input",
+    "bulk",
     "cancellation",
     "completion",
     "dependencies",
