@@ -9,10 +9,11 @@ from headrace.model import Category, Dependency, DependencyKind, Event, Job, Pri
 from headrace.policy import CancelMode, Policies, Policy
 from headrace.schedules import Cron, Every, Misfire, Schedule
 from headrace.spec import JobSpec
+from headrace.version import VERSION
 from headrace.worker import Settings as WorkerSettings
 from headrace.worker import Worker
 
-__version__ = "0.1.0"
+__version__ = VERSION
 
 __all__ = [
     "BatchResult",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from datetime import timedelta
 
@@ -25,12 +24,6 @@ from tests.stores.postgres.jobs import NOW, draft, insert, request
 from tests.stores.postgres.server import Schemas, with_options
 
 NAME = 'odd "name" é'
-
-FUNCTIONS_PINNED = (
-    8,
-    "7156abcd9db0766d836c984d70a7dee04066f4555fa25dbbe47f39a6d5ac8c3e",
-)
-"""The number of migrations, and the digest of the functions that the last of them installs."""
 
 
 @pytest.fixture
@@ -83,32 +76,95 @@ async def test_every_older_version_can_be_brought_up_to_date(
         await store.close()
 
 
-def test_the_functions_change_only_with_a_new_migration() -> None:
-    digest = hashlib.sha256()
-    for name, text in Sql("headrace").functions().items():
-        digest.update(f"{name}\0{text}\0".encode())
-    assert (LATEST_SCHEMA_VERSION, digest.hexdigest()) == FUNCTIONS_PINNED, (
-        "functions are installed by migrations alone, and a database that has them all keeps the old "
-        "functions: add a migration, which may hold nothing but a comment that says why, and put the "
-        "number of migrations and the new digest into FUNCTIONS_PINNED"
+async def _functions(connection: asyncpg.Connection, sql: Sql) -> dict[str, str]:
+    rows = await connection.fetch(
+        "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = to_regnamespace($1)",
+        sql.quoted_schema,
+    )
+    return dict(rows)
+
+
+async def _as_of_another_commit(connection: asyncpg.Connection, sql: Sql) -> None:
+    """The present version, with another body, another result, and one function that is gone by now."""
+    in_schema = sql.quoted_schema
+    await connection.execute(
+        f"""
+        DROP FUNCTION {in_schema}.log_cuts;
+        CREATE FUNCTION {in_schema}.log_cuts() RETURNS integer LANGUAGE sql AS 'SELECT 1';
+        CREATE FUNCTION {in_schema}.claim_jobs_before() RETURNS integer LANGUAGE sql AS 'SELECT 2';
+        ALTER TABLE {in_schema}.schema_version
+            DROP COLUMN functions, DROP COLUMN functions_by, DROP COLUMN works_with;
+        """
     )
 
 
-async def test_version_6_as_it_was_before_its_functions_changed_gets_the_present_ones(
+@pytest.mark.parametrize("migrate", [True, False])
+async def test_functions_of_another_commit_give_way_to_the_present_ones(
+    url: str, connection: asyncpg.Connection, migrate: bool
+) -> None:
+    """By opening it and by headrace migrate; who has it open goes on, and so do older names."""
+    sql = Sql(NAME)
+    running = await PostgresStore.open(url)
+    wanted = await _functions(connection, sql)
+    await _as_of_another_commit(connection, sql)
+    assert await _functions(connection, sql) != wanted
+    mended = await PostgresStore.open(url, migrate=migrate)
+    found = await _functions(connection, sql)
+    assert found.pop("claim_jobs_before") == "SELECT 2"
+    assert found == wanted
+    (job,) = await insert(running, draft())
+    assert [one.id for one in await running.claim(request())] == [job.id]
+    for store in (running, mended):
+        await store.close()
+
+
+async def test_many_that_open_it_at_once_renew_the_functions_once(
     url: str, connection: asyncpg.Connection
 ) -> None:
     sql = Sql(NAME)
-    await schema.upgrade(connection, sql, "here", to_version=6)
-    await schema._drop_functions(connection, sql)
+    await (await PostgresStore.open(url)).close()
+    await _as_of_another_commit(connection, sql)
+    stores = await asyncio.gather(*(PostgresStore.open(url) for _ in range(5)))
+    await insert(stores[0], draft())
+    assert len(await stores[4].claim(request())) == 1
+    for store in stores:
+        await store.close()
+
+
+async def test_an_older_headrace_leaves_the_functions_of_a_newer_one(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    """While a version is rolled out, programs of both open the database."""
+    sql = Sql(NAME)
+    await (await PostgresStore.open(url)).close()
     await connection.execute(
-        f"CREATE FUNCTION {sql.quoted_schema}.find_jobs() RETURNS integer LANGUAGE sql AS 'SELECT 1'"
+        f"UPDATE {sql.quoted_schema}.schema_version SET functions = 'x', functions_by = '99.1'"
     )
     await (await PostgresStore.open(url, migrate=True)).close()
-    found = await connection.fetch(
-        "SELECT proname FROM pg_proc WHERE pronamespace = to_regnamespace($1) ORDER BY proname",
-        sql.quoted_schema,
+    kept = await connection.fetchval(f"SELECT functions FROM {sql.quoted_schema}.schema_version")
+    assert kept == "x"
+
+
+async def test_a_role_that_may_not_replace_them_says_who_may(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    sql = Sql(NAME)
+    await (await PostgresStore.open(url)).close()
+    if "//postgres@" not in url:
+        pytest.skip("only a server of our own is given another role")
+    await _as_of_another_commit(connection, sql)
+    await connection.execute(
+        f"""
+        CREATE ROLE "Reader" LOGIN;
+        GRANT USAGE ON SCHEMA {sql.quoted_schema} TO "Reader";
+        GRANT SELECT ON ALL TABLES IN SCHEMA {sql.quoted_schema} TO "Reader";
+        """
     )
-    assert [name for (name,) in found] == sorted(sql.functions())
+    try:
+        with pytest.raises(SchemaTooOld, match=r"may not replace them.*headrace migrate"):
+            await PostgresStore.open(url.replace("//postgres@", "//Reader@"))
+    finally:
+        await connection.execute('DROP OWNED BY "Reader"; DROP ROLE "Reader"')
 
 
 _DESCRIPTIONS = (
@@ -219,9 +275,22 @@ async def test_a_failed_step_changes_nothing(url: str, connection: asyncpg.Conne
 
 async def test_a_newer_schema_is_left_alone(url: str, connection: asyncpg.Connection) -> None:
     await (await PostgresStore.open(url)).close()
-    await connection.execute(f"UPDATE {Sql(NAME).quoted_schema}.schema_version SET version = 99")
+    await connection.execute(
+        f"UPDATE {Sql(NAME).quoted_schema}.schema_version SET version = 99, works_with = 98"
+    )
     with pytest.raises(SchemaTooNew, match="version 99"):
         await PostgresStore.open(url, migrate=True)
+
+
+async def test_a_newer_schema_that_only_added_something_is_worked_with(
+    url: str, connection: asyncpg.Connection
+) -> None:
+    await (await PostgresStore.open(url)).close()
+    await connection.execute(f"UPDATE {Sql(NAME).quoted_schema}.schema_version SET version = 99")
+    store = await PostgresStore.open(url)
+    await insert(store, draft())
+    assert len(await store.claim(request())) == 1
+    await store.close()
 
 
 async def test_a_schema_of_somebody_else_is_left_alone(

@@ -7,6 +7,7 @@ what a connection pooler between us and the server remembers.
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache
 from importlib import resources
 
@@ -14,6 +15,7 @@ SCHEMA_DEFAULT = "headrace"
 
 _PACKAGE = resources.files("headrace.stores.postgres")
 _PREFIX = f"{SCHEMA_DEFAULT}."
+_CREATE = "CREATE FUNCTION"
 
 
 class Sql:
@@ -36,8 +38,22 @@ class Sql:
         return tuple(self._for_schema(_read("migrations", name)) for name in _names("migrations"))
 
     def functions(self) -> dict[str, str]:
-        """Every function of the present version, by name."""
-        return {name: self._for_schema(_read("functions", name)) for name in _names("functions")}
+        """Every function of the present version, by name; each takes the place of the one before."""
+        return {
+            name: self._for_schema(
+                _read("functions", name).replace(_CREATE, f"CREATE OR REPLACE{_CREATE[6:]}", 1)
+            )
+            for name in _names("functions")
+        }
+
+    @staticmethod
+    @cache
+    def functions_digest() -> str:
+        """What they say, whatever the schema is called."""
+        digest = hashlib.sha256()
+        for name in _names("functions"):
+            digest.update(f"{name}\0{_read('functions', name)}\0".encode())
+        return digest.hexdigest()
 
     def _for_schema(self, text: str) -> str:
         return text.replace(_PREFIX, f"{self.quoted_schema}.")

@@ -79,7 +79,7 @@ class PostgresStore(Verbs):
 
     async def schema_version(self) -> int:
         """The version of the schema that the database has now."""
-        ((version,),) = await self._session.read("schema_version")
+        ((version, *_),) = await self._session.read("schema_version")
         return int(version)
 
     async def wait(self, after: str, timeout_seconds: float) -> None:
