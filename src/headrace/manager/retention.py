@@ -102,7 +102,7 @@ async def latest_heirs(context: Context, jobs: Sequence[Job]) -> dict[str, Job]:
     """The same, but the last of the line that begins with it.
 
     A redrive keeps its key when its job ends, so that one can tell what was redriven already. What is made
-    of the same job after that goes by the key of the one that ended: two at once are still one.
+    of the same job after that goes by the id of the one that ended: two at once are still one.
     """
     found: dict[str, Job] = {}
     keys = {job.id: (job, redrive_key(job.id)) for job in jobs}
@@ -110,7 +110,7 @@ async def latest_heirs(context: Context, jobs: Sequence[Job]) -> dict[str, Job]:
         holders = await _holders(context, keys)
         found |= holders
         keys = {
-            job_id: (keys[job_id][0], redrive_key(one.id))
+            job_id: (keys[job_id][0], again_key(one.id))
             for job_id, one in holders.items()
             if one.is_terminal
         }
@@ -118,22 +118,17 @@ async def latest_heirs(context: Context, jobs: Sequence[Job]) -> dict[str, Job]:
 
 
 async def _holders(context: Context, keys: Mapping[str, tuple[Job, str]]) -> dict[str, Job]:
-    """By the id of the old job, who holds the key; only what was made of a job, and after it."""
+    """By the id of the old job, who holds the key; only what was made of it."""
     scopes = {
         job_id: KeyScope(job.tenant, job.queue, job.type, key)
         for job_id, (job, key) in keys.items()
     }
     held = await context.store.keyed(list(scopes.values()), context.now()) if scopes else {}
     jobs = await context.read(list(dict.fromkeys(held.values())))
-    found = {
+    return {
         job_id: jobs[held[scope]]
         for job_id, scope in scopes.items()
-        if scope in held and held[scope] in jobs
-    }
-    return {
-        job_id: one
-        for job_id, one in found.items()
-        if one.previous_id is not None and redrive_key(one.id) != keys[job_id][1]
+        if scope in held and held[scope] in jobs and jobs[held[scope]].previous_id == job_id
     }
 
 
@@ -146,7 +141,7 @@ async def _keys(context: Context, jobs: Sequence[Job]) -> dict[str, str]:
         if heir is not None and not heir.is_terminal and heir.key is not None:
             keys[job.id] = heir.key  # it is the answer
         else:
-            keys[job.id] = redrive_key(job.id if heir is None else heir.id)
+            keys[job.id] = redrive_key(job.id) if heir is None else again_key(heir.id)
     return keys
 
 
@@ -178,6 +173,11 @@ async def _hooks(context: Context, old: Job, fresh: Job, now: datetime) -> list[
 def redrive_key(job_id: str) -> str:
     """The idempotency key of the job that redriving this one makes."""
     return f"redrive:{job_id}"
+
+
+def again_key(job_id: str) -> str:
+    """That of the job that is made of the same one after this, which it was redriven as, has ended."""
+    return f"redrive-after:{job_id}"
 
 
 def _again(job: Job, now: datetime, key: str) -> Draft:
