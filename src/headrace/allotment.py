@@ -24,6 +24,10 @@ BUCKETS_MAX = 10_000
 LEADS_MAX = 4096
 """So many tenants take turns at one priority; beyond that a round ends early."""
 _UNLIMITED = sys.maxsize
+LATE_NS = 25_000_000
+"""A token that is taken so much after it came, and before the next one, puts off none of those behind it: no
+claim is made at the very moment. So in a span of T seconds as many more may start as come in this time, but
+never as much as one more in a span of whole tokens."""
 _TINY = 1e-9
 """A lead below this is what rounding left over."""
 _NS_PER_US = 1000
@@ -75,6 +79,8 @@ class Allotted(NamedTuple, Generic[L]):
 
     shares: Sequence[tuple[L, int]]
     gate: Gate
+    next_at: datetime | None
+    """When time alone lets one more of the jobs that wait start. None: none waits, or not for time."""
 
 
 class Scope(enum.StrEnum):
@@ -115,6 +121,11 @@ def room(gate: Gate, held: Sequence[Holding], now: datetime) -> int:
     return _Meter(gate, held, now).room_of_queue()
 
 
+def next_token_at(gate: Gate, held: Sequence[Holding], now: datetime) -> datetime | None:
+    """When a token comes to a queue that has none; None: it has some, or no slot either."""
+    return _Meter(gate, held, now).next_of_queue()
+
+
 def give_back(gate: Gate, unused: Iterable[tuple[Lane, int]], now: datetime) -> Gate:
     """The gate without what was charged for jobs that did not start after all."""
     meter = _Meter(gate, (), now)
@@ -144,12 +155,9 @@ class _Meter:
         for holding in held:
             self._occupy(holding.tenant, holding.limit_key, holding.jobs)
         self._full_at_ns = gate.state.full_at_ns
-        self._keys_full_at_ns = {
-            (tenant, key): full_at_ns
-            for tenant, keys in gate.state.keys_full_at_ns.items()
-            for key, full_at_ns in keys.items()
-            if full_at_ns > self._now_ns
-        }
+        self._keys_full_at_ns = self._keys_since(gate, LATE_NS)
+        if len(self._keys_full_at_ns) >= BUCKETS_MAX:
+            self._keys_full_at_ns = self._keys_since(gate, 0)
 
     def room_of_queue(self) -> int:
         return min(
@@ -174,10 +182,28 @@ class _Meter:
         """Take tokens; a negative number gives them back."""
         rate, key_rate = self._limits.rate, self._limits.key_rate
         if rate is not None:
-            self._full_at_ns = max(self._full_at_ns, self._now_ns) + jobs * rate.interval_ns
+            self._full_at_ns = self._charged(rate, self._full_at_ns, jobs)
         if key_rate is not None and key is not None:
-            before = max(self._keys_full_at_ns.get((tenant, key), 0), self._now_ns)
-            self._keys_full_at_ns[tenant, key] = before + jobs * key_rate.interval_ns
+            full_at_ns = self._keys_full_at_ns.get((tenant, key), 0)
+            self._keys_full_at_ns[tenant, key] = self._charged(key_rate, full_at_ns, jobs)
+
+    def next_of_queue(self) -> datetime | None:
+        rate = self._limits.rate
+        if rate is None or not self._slots(self._limits.concurrency, _QUEUE):
+            return None
+        if self._tokens(rate, self._full_at_ns):
+            return None
+        return self._next_at(rate, self._full_at_ns)
+
+    def next_of_key(self, tenant: str, key: str | None) -> datetime | None:
+        """When time lets a job of this tenant and key start, as far as its key goes."""
+        rate = self._limits.key_rate
+        if rate is None or key is None or self._key_tokens(tenant, key):
+            return None
+        own = self._keys_full_at_ns.get((tenant, key))
+        if own is not None:
+            return self._next_at(rate, own)
+        return from_us(-(-min(self._keys_full_at_ns.values()) // _NS_PER_US))
 
     def obstacles(self, tenant: str, key: str | None) -> list[Obstacle]:
         limits = self._limits
@@ -193,30 +219,34 @@ class _Meter:
         if limits.rate is not None and self._tokens(limits.rate, self._full_at_ns) == 0:
             next_at = self._next_at(limits.rate, self._full_at_ns)
             found.append(Obstacle(Scope.QUEUE, limits.rate, next_at))
-        if limits.key_rate is not None and key is not None and not self._key_tokens(tenant, key):
-            own = self._keys_full_at_ns.get((tenant, key))
-            next_at = (
-                from_us(min(self._keys_full_at_ns.values()) // _NS_PER_US)
-                if own is None
-                else self._next_at(limits.key_rate, own)
-            )
-            found.append(Obstacle(Scope.KEY, limits.key_rate, next_at))
+        next_of_key = self.next_of_key(tenant, key)
+        if limits.key_rate is not None and next_of_key is not None:
+            found.append(Obstacle(Scope.KEY, limits.key_rate, next_of_key))
         return found
 
     def gate(self, leads: Mapping[int, Mapping[str, float]]) -> Gate:
-        """What is to be stored: nothing about buckets that are full."""
+        """What is to be stored: nothing about buckets that are full for longer than a moment."""
         keys: dict[str, dict[str, int]] = {}
         for (tenant, key), full_at_ns in self._keys_full_at_ns.items():
-            if full_at_ns > self._now_ns:
+            if full_at_ns > self._now_ns - LATE_NS:
                 keys.setdefault(tenant, {})[key] = full_at_ns
         return Gate(
             self._limits,
             GateState(
-                self._full_at_ns if self._full_at_ns > self._now_ns else 0,
+                self._full_at_ns if self._full_at_ns > self._now_ns - LATE_NS else 0,
                 keys,
                 {level: tenants for level, tenants in leads.items() if tenants},
             ),
         )
+
+    def _keys_since(self, gate: Gate, ago_ns: int) -> dict[tuple[str, str], int]:
+        """The buckets that were not full so long ago."""
+        return {
+            (tenant, key): full_at_ns
+            for tenant, keys in gate.state.keys_full_at_ns.items()
+            for key, full_at_ns in keys.items()
+            if full_at_ns > self._now_ns - ago_ns
+        }
 
     def _occupy(self, tenant: str, key: str | None, jobs: int) -> None:
         for whose in (_QUEUE, (tenant,), (tenant, key)):
@@ -224,6 +254,12 @@ class _Meter:
 
     def _slots(self, limit: int | None, whose: tuple[str | None, ...]) -> int:
         return _UNLIMITED if limit is None else max(0, limit - self._held[whose])
+
+    def _charged(self, rate: Rate, full_at_ns: int, jobs: int) -> int:
+        """When the bucket will be full once so many tokens are taken."""
+        late_ns = self._now_ns - full_at_ns
+        is_prompt = late_ns < min(LATE_NS, rate.interval_ns)
+        return (full_at_ns if is_prompt else self._now_ns) + jobs * rate.interval_ns
 
     def _tokens(self, rate: Rate | None, full_at_ns: int) -> int:
         if rate is None:
@@ -278,7 +314,19 @@ class _Queue(Generic[L]):
 
     def allotted(self) -> Allotted[L]:
         shares = [(line.lane, line.taken) for line in self._served.values()]
-        return Allotted(shares, self._meter.gate(self._leads))
+        return Allotted(shares, self._meter.gate(self._leads), self._next_at())
+
+    def _next_at(self) -> datetime | None:
+        left = [
+            line.lane
+            for lines in self.levels.values()
+            for line in lines
+            if line.taken < line.lane.jobs
+        ]
+        if not left or (of_queue := self._meter.next_of_queue()) is not None:
+            return of_queue if left else None
+        of_keys = [self._meter.next_of_key(lane.tenant, lane.limit_key) for lane in left]
+        return min((moment for moment in of_keys if moment is not None), default=None)
 
     def _take(self, line: _Line[L], most: int) -> int:
         lane = line.lane

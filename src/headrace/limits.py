@@ -131,6 +131,12 @@ class QueueLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return QueueLimits(**{name: getattr(self, name) for name in _ADMITTING})
 
     @property
+    def counts_leases(self) -> bool:
+        """Whether it matters to claims how many jobs are leased."""
+        counted = (self.concurrency, self.key_concurrency, self.tenant_concurrency)
+        return counted != (None, None, None)
+
+    @property
     def are_none(self) -> bool:
         return self == QueueLimits()
 

@@ -14,6 +14,7 @@ from headrace.limits import Gate, QueueLimits
 from headrace.manager import admission, recent
 from headrace.manager import limits as manager_limits
 from headrace.manager.context import Context
+from headrace.manager.limits import Claimed
 from headrace.model import Job
 from headrace.stores.base import ClaimRequest, Record, Share
 from headrace.stores.memory import MemoryStore
@@ -36,8 +37,8 @@ async def gates_not_compared(
     return await right_claim_shares(self, request, shares, moved)
 
 
-async def gives_up_at_once(context: Context, request: ClaimRequest) -> Sequence[Job]:
-    return await manager_limits._try_to_claim(context, request) or ()
+async def gives_up_at_once(context: Context, request: ClaimRequest) -> Claimed:
+    return await manager_limits._try_to_claim(context, request) or Claimed(())
 
 
 async def keeps_what_is_unused(*_: object) -> None:
@@ -46,7 +47,7 @@ async def keeps_what_is_unused(*_: object) -> None:
 
 async def always_limited_first(
     context: Context, request: ClaimRequest, *, limited_first: bool
-) -> list[Job]:
+) -> Claimed:
     return await right_claim(context, request, limited_first=True)
 
 

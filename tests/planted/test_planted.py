@@ -33,6 +33,7 @@ from tests.planted import (
     limits,
     metadata,
     operators,
+    pace,
     schedules,
     shares,
 )
@@ -234,6 +235,7 @@ DEFECTS |= encryption.DEFECTS
 DEFECTS |= fencing.DEFECTS
 DEFECTS |= limits.DEFECTS
 DEFECTS |= metadata.DEFECTS
+DEFECTS |= pace.DEFECTS
 DEFECTS |= schedules.DEFECTS
 
 CASES: list[Case] = [case for name in ("store", "manager") for case in load(name).cases]

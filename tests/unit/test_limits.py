@@ -202,11 +202,48 @@ def test_no_span_of_time_sees_more_starts_than_burst_and_rate_allow(
     for pause, wanted in claims:
         moment += pause
         starts.append((at(moment), claimer.count([head()], wanted, now=moment)))
+    late_seconds = allotment.LATE_NS / 1e9
     for first in range(len(starts)):
         for last in range(first, len(starts)):
             span = (starts[last][0] - starts[first][0]).total_seconds()
             started = sum(count for _, count in starts[first : last + 1])
-            assert started <= math.floor(burst + span * jobs / per_seconds + 1e-6)
+            assert started <= burst + math.floor((span + late_seconds) * jobs / per_seconds + 1e-6)
+            assert started <= burst + math.ceil(span * jobs / per_seconds - 1e-6)
+
+
+@given(st.lists(st.floats(0, 0.0099), min_size=20, max_size=60))
+def test_a_start_that_comes_late_puts_off_none_of_those_behind_it(late: list[float]) -> None:
+    claimer = Claimer(QueueLimits(rate=Rate(50, burst=1)))
+    for number, seconds in enumerate([0.0, *late]):
+        assert claimer.count([head()], now=number / 50 + seconds) == 1
+        assert claimer.count([head()], now=number / 50 + seconds) == 0
+
+
+def test_who_comes_later_than_that_begins_anew() -> None:
+    claimer = Claimer(QueueLimits(rate=Rate(50, burst=1)))
+    assert claimer.count([head()]) == 1
+    assert claimer.count([head()], now=0.041) == 1
+    assert claimer.count([head()], now=0.060) == 0
+    assert claimer.count([head()], now=0.061) == 1
+
+
+def test_what_waits_for_time_is_told_when_it_comes() -> None:
+    rules = QueueLimits(rate=Rate(4, burst=1), key_rate=Rate(1, 10.0))
+    gate = Gate(rules)
+
+    def next_at(*lanes: Head, limit: int = 9, holds: Sequence[Held] = ()) -> Any:
+        (answer,) = allot([Demand(gate, lanes, holds)], limit, T0)
+        return answer.next_at
+
+    assert next_at() is None
+    assert next_at(head(jobs=1)) is None
+    assert next_at(head(jobs=2)) == at(0.25)
+    assert next_at(head(jobs=2), limit=0) is None  # a token is there: it does not wait for time
+    gate = Gate(QueueLimits(key_rate=Rate(1, 10.0)))
+    assert next_at(head(jobs=5, limit_key="k"), head(jobs=1)) == at(10)
+    assert next_at(head(jobs=1, limit_key="k"), head(jobs=5), limit=3) is None
+    gate = Gate(QueueLimits(concurrency=1, rate=Rate(1, 10.0)))
+    assert next_at(head(jobs=5)) is None  # no slot: somebody's end will tell
 
 
 def test_a_clock_that_went_back_gives_no_token_twice() -> None:
@@ -226,7 +263,8 @@ def test_what_did_not_start_is_given_back() -> None:
     assert claimer.count([lane]) == 1
     assert claimer.count([head(type="keyless")]) == 3
     whole = give_back(claimer.gate, [(lane, 2), (head(), 3)], T0)
-    assert whole.state == limits.GateState()
+    assert allotment.room(whole, [], T0) == 5
+    assert obstacles(whole, [], "a", "k", T0) == []
     assert give_back(whole, [(lane, 9)], at(3)).state == limits.GateState()
 
 

@@ -37,7 +37,6 @@ class Counted(Headrace):
         self.verbs: Counter[str] = Counter()
 
     async def connect(self, store: JobStore | None = None) -> JobManager:
-        behind = store or await open_store(self.url)
-        return await connect(
-            cast("JobStore", Counting(behind, self.verbs)), policies=self.policies, clock=self.clock
-        )
+        if store is None:
+            store = cast("JobStore", Counting(await open_store(self.url), self.verbs))
+        return await connect(store, policies=self.policies, clock=self.clock)

@@ -10,7 +10,7 @@ from tests.worker.running import working
 
 SECONDS = 4.0
 VERBS_PER_SECOND_MAX = 10
-"""Measured: 5.8 with these settings (bench/idle.py)."""
+"""Measured: 6.8 with these settings (bench/idle.py)."""
 
 
 async def test_an_idle_worker_asks_a_few_times_a_second(store_url: str) -> None:

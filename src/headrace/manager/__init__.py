@@ -5,7 +5,7 @@ from headrace.manager.bulk import Bulk, ErrorGroup
 from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Reason, Why
-from headrace.manager.leases import Heartbeats
+from headrace.manager.leases import Claimed, Heartbeats
 from headrace.manager.manager import JobManager
 from headrace.manager.matching import Matching
 from headrace.manager.overview import Overview
@@ -33,6 +33,7 @@ __all__ = [
     "CancelAcknowledged",
     "Cancelled",
     "Changed",
+    "Claimed",
     "Completed",
     "ErrorGroup",
     "Explanation",

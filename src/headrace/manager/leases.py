@@ -38,6 +38,15 @@ class Heartbeats(msgspec.Struct, frozen=True):
     """The leases that do not hold, as they were given."""
 
 
+class Claimed(msgspec.Struct, frozen=True):
+    """What a claim took, and when it is worth while to claim again."""
+
+    jobs: tuple[Job, ...]
+    next_at: datetime | None = None
+    """When a limit has the next token, or (if the claim looked ahead) the next job becomes due, whichever
+    is sooner. None: nothing that is known waits for its time. New jobs announce themselves in the log."""
+
+
 class Claims:
     """Claims jobs, and remembers when each worker's presence was last written down."""
 
@@ -56,7 +65,8 @@ class Claims:
         limit: int,
         lease_seconds: float | None,
         due_by: datetime | None,
-    ) -> tuple[Job, ...]:
+        look_ahead: bool = False,
+    ) -> Claimed:
         context = self._context
         await context.synchronise()
         request = ClaimRequest(
@@ -76,7 +86,14 @@ class Claims:
         await self._announce(request)
         # They take turns, so that neither queues with limits nor those without starve the others.
         self._limited_first = not self._limited_first
-        return tuple(await limits.claim(context, request, limited_first=self._limited_first))
+        found = await limits.claim(context, request, limited_first=self._limited_first)
+        next_at = found.next_at
+        if look_ahead and len(found.jobs) < request.limit:
+            due_at = await context.store.next_due(
+                msgspec.structs.replace(request, now=context.now())
+            )
+            next_at = min(filter(None, (next_at, due_at)), default=None)
+        return Claimed(tuple(found.jobs), next_at)
 
     async def _announce(self, request: ClaimRequest) -> None:
         """So that `explain` can tell a queue that nobody asks for from one that is only busy.

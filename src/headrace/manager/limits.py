@@ -13,12 +13,21 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from msgspec.structs import replace
 
 from headrace import limits, validation
-from headrace.allotment import Allotted, Demand, Obstacle, allot, give_back, obstacles, room
+from headrace.allotment import (
+    Allotted,
+    Demand,
+    Obstacle,
+    allot,
+    give_back,
+    next_token_at,
+    obstacles,
+    room,
+)
 from headrace.errors import Contention, InvalidInput, InvalidLimit, StoreError
 from headrace.limits import Gate, QueueLimits
 from headrace.manager.admission import ADMISSION
@@ -40,6 +49,14 @@ PAUSE_SECONDS = 0.002
 """The longest pause after the first clash; each doubles the next."""
 
 Lane = tuple[str, str, str, int, str | None]
+
+
+class Claimed(NamedTuple):
+    """What a claim took, and when a limit lets it take more."""
+
+    jobs: Sequence[Job]
+    next_at: datetime | None = None
+    """When the next token comes that jobs may be waiting for. None: nothing waits for one."""
 
 
 # --- setting -------------------------------------------------------------------------------------
@@ -123,75 +140,92 @@ async def _put(
 # --- claiming ------------------------------------------------------------------------------------
 
 
-async def claim(context: Context, request: ClaimRequest, *, limited_first: bool) -> list[Job]:
+async def claim(context: Context, request: ClaimRequest, *, limited_first: bool) -> Claimed:
     """Claim from queues with and without limits; `limited_first` says which go first."""
     gated = await context.recent.records(context.store, GATE, request.now)
     limited = [name for name in gated if request.queues is None or name in request.queues]
     if not limited:
-        return list(await context.store.claim(request))
+        return Claimed(await context.store.claim(request))
     plain = None if request.queues is None else [q for q in request.queues if q not in limited]
 
-    async def from_limited(left: int) -> Sequence[Job]:
+    async def from_limited(left: int) -> Claimed:
         return await _claim_limited(context, replace(request, limit=left, queues=limited))
 
-    async def from_plain(left: int) -> Sequence[Job]:
+    async def from_plain(left: int) -> Claimed:
         asked = replace(request, limit=left, queues=plain)
-        return () if plain == [] else await context.store.claim(asked)
+        return Claimed(()) if plain == [] else Claimed(await context.store.claim(asked))
 
     jobs: list[Job] = []
+    next_at = None
     ways = (from_limited, from_plain) if limited_first else (from_plain, from_limited)
     for way in ways:
         if len(jobs) < request.limit:
             try:
-                jobs += await way(request.limit - len(jobs))
+                claimed = await way(request.limit - len(jobs))
+                jobs += claimed.jobs
+                next_at = next_at or claimed.next_at  # only limits have one
             except StoreError:
                 if not jobs:
                     raise
                 # These are leased to the caller by now: an error would leave them unattended.
                 logger.warning("a claim was cut short", exc_info=True)
-    return sorted(jobs, key=lambda job: (job.priority, job.run_at, job.seq))
+    return Claimed(sorted(jobs, key=lambda job: (job.priority, job.run_at, job.seq)), next_at)
 
 
-async def _claim_limited(context: Context, request: ClaimRequest) -> Sequence[Job]:
+async def _claim_limited(context: Context, request: ClaimRequest) -> Claimed:
     for attempt in range(TRIES_MAX):
-        jobs = await _try_to_claim(context, replace(request, now=context.now()))
-        if jobs is not None:
-            return jobs
+        claimed = await _try_to_claim(context, replace(request, now=context.now()))
+        if claimed is not None:
+            return claimed
         await asyncio.sleep(context.dice.random() * PAUSE_SECONDS * 2**attempt)
-    return ()
+    return Claimed(())
 
 
-async def _try_to_claim(context: Context, request: ClaimRequest) -> Sequence[Job] | None:
+async def _try_to_claim(context: Context, request: ClaimRequest) -> Claimed | None:
     """One look and one claim. None: somebody else was first, look again."""
     store, now = context.store, request.now
     # The gates before all else: what is read after them is at least as new, and they must not have
     # moved when the claim is made.
     records = {record.name: record for record in await store.records(GATE, request.queues)}
     gates = {name: limits.decode_gate(name, one.body_json) for name, one in records.items()}
-    held = _by_queue(await _held(context, list(gates), now) if gates else ())
+    counted = [name for name, gate in gates.items() if gate.limits.counts_leases]
+    held = _by_queue(await _held(context, counted, now) if counted else ())
     rooms = {name: room(gate, held.get(name, ()), now) for name, gate in gates.items()}
+    tokens_at = [
+        next_token_at(gate, held.get(name, ()), now)
+        for name, gate in gates.items()
+        if not rooms[name]
+    ]
     names = [name for name in gates if rooms[name]]
     if not names:
-        return ()
+        return Claimed((), _earliest(tokens_at))
     asked = replace(
         request, queues=names, limit=min(request.limit, sum(rooms[name] for name in names))
     )
-    heads = _by_queue(await store.heads(asked))
+    # One more than can be taken: whether any are left tells when to come back.
+    heads = _by_queue(await store.heads(replace(asked, limit=asked.limit + 1)))
     names = [name for name in names if name in heads]
     demands = [Demand(gates[name], heads[name], held.get(name, ())) for name in names]
     allotted = dict(zip(names, allot(demands, asked.limit, now), strict=True))
     taken = {name: one for name, one in allotted.items() if one.shares}
+    next_at = _earliest([*tokens_at, *(one.next_at for one in allotted.values())])
     if not taken:
-        return ()  # and nothing is written: idle workers leave the store in peace
+        return Claimed((), next_at)  # and nothing is written: idle workers leave the store in peace
     shares = [share for one in taken.values() for share in one.shares]
     jobs = await store.claim_shares(
         asked,
         [_share(lane, jobs) for lane, jobs in shares],
         [replace(records[name], body_json=limits.encode(one.gate)) for name, one in taken.items()],
     )
-    if jobs is not None and len(jobs) < sum(wanted for _, wanted in shares):
+    if jobs is None:
+        return None
+    if len(jobs) < sum(wanted for _, wanted in shares):
         await _return_unused(context, taken, jobs)
-    return jobs
+    return Claimed(jobs, next_at)
+
+
+def _earliest(moments: Sequence[datetime | None]) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)
 
 
 async def _return_unused(

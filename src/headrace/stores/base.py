@@ -381,6 +381,15 @@ class JobStore(Protocol):
         """
         ...
 
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        """When the next waiting job that matches is due: the first run_at after the request's `horizon`.
+
+        Gates or not; paused queues are left out. Never later than that, but it may be earlier: of a job
+        that lacks some of the tags. What is due already does not count. None: none waits for its time,
+        or too much had to be looked at. Costs what a claim costs.
+        """
+        ...
+
     async def commit(self, commit: Commit) -> Committed:
         """Write each change (row, event) whose job is still as `before` has it.
 

@@ -26,7 +26,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     batch: int = 500
     """Jobs taken in one claim, and outcomes written in one step, at most."""
     poll_seconds: float = 1.0
-    """An idle worker asks this often, should a hint be missed; jobs that become due are seen then."""
+    """An idle worker asks this often, should a hint be missed. What becomes due does not wait for it."""
     watch_seconds: float = 0.4
     """How often a worker looks whether jobs it runs were cancelled."""
     grace_seconds: float = 30.0

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import time
 from collections.abc import Callable, Sequence
+from datetime import datetime
 
 from headrace.errors import StoreClosed, StoreError
-from headrace.manager import JobManager
+from headrace.manager import Claimed, JobManager
 from headrace.model import Job
 from headrace.retry import Exponential
 from headrace.worker.settings import Settings
@@ -27,6 +29,12 @@ _HINTS_FREE = 5
 gives one or two, when it starts and when it ends."""
 _HINT_PAUSE_SECONDS = 0.05
 """How long it then rests after each."""
+_SOON_SECONDS = 0.02
+"""What comes within this time is waited for without a look at the log: new jobs can wait as long."""
+_JITTER_SECONDS = (0.001, 0.1)
+"""Of many workers that wait for the same moment one gets the job. Each that gets nothing comes later to the
+next one, by up to twice as much each time, from the first of these to the second."""
+_BEATEN_MAX = 10
 _FAILED_REST = Exponential(initial=0.1, cap=5.0, jitter=False)
 """How long it rests after claims in a row that failed, however many they are."""
 
@@ -51,7 +59,14 @@ class Supply:
         self._free = free
         self._take = take
         self._freed = asyncio.Event()
+        self._dice = random.Random()  # noqa: S311 - jitter, not secrets
         self._failures = 0
+        self._hinted = 0
+        """Hints in a row that led to nothing."""
+        self._beaten = 0
+        """Moments in a row that others were quicker at."""
+        self._is_time = False
+        """The next claim is made because its time has come."""
         self._finished = 0
         self._rate = 0.0
         self._rate_since = time.monotonic()
@@ -61,31 +76,36 @@ class Supply:
         self._finished += 1
         self._freed.set()
 
-    async def claim(self, limit: int) -> Sequence[Job]:
+    async def claim(self, limit: int, *, look_ahead: bool = False) -> Claimed:
         """Take up to so many jobs. A claim that is under way is seen through, also when cancelled.
 
         The store may have leased jobs already: nobody would know of them until their leases lapse.
         """
         claiming = asyncio.ensure_future(
-            self._manager.claim(
+            self._manager.claim_ahead(
                 self._worker,
                 queues=self._settings.queues,
                 types=self._types,
                 tags=self._settings.tags,
                 limit=limit,
                 lease_seconds=self._settings.lease_seconds,
+                look_ahead=look_ahead,
             )
         )
         try:
-            jobs = await asyncio.shield(claiming)
+            claimed = await asyncio.shield(claiming)
         except asyncio.CancelledError:
             with contextlib.suppress(StoreError):
-                self._take(await claiming)
+                self._take((await claiming).jobs)
             raise
         self._failures = 0
-        if jobs:
-            self._take(jobs)
-        return jobs
+        if claimed.jobs:
+            self._hinted = self._beaten = 0
+            self._take(claimed.jobs)
+        elif self._is_time:
+            self._beaten += 1
+        self._is_time = False
+        return claimed
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -101,28 +121,48 @@ class Supply:
                 await asyncio.sleep(pause)
 
     async def _work(self) -> None:
-        """Claim as long as there are jobs, then wait for a sign of new ones."""
-        fruitless = 0
+        """Claim as long as there are jobs, then wait for a sign of new ones, or for their time."""
         while True:
             limit = await self._room()
-            jobs = await self.claim(limit)
-            if len(jobs) == limit:
+            claimed = await self.claim(limit)
+            if len(claimed.jobs) == limit:
                 continue
-            if jobs:
-                fruitless = 0
-            elif fruitless > _HINTS_FREE:
+            is_resting = self._hinted > _HINTS_FREE
+            pause = self._pause(claimed.next_at)
+            if claimed.next_at and pause <= (_HINT_PAUSE_SECONDS if is_resting else _SOON_SECONDS):
+                await asyncio.sleep(pause)
+                self._is_time = True
+                continue
+            if is_resting:
                 await asyncio.sleep(_HINT_PAUSE_SECONDS)
-            fruitless = fruitless + 1 if await self._wait_for_more() else 0
+            await self._wait_for_more()
 
-    async def _wait_for_more(self) -> bool:
-        """Until there may be jobs for us; True if a hint said so."""
+    async def _wait_for_more(self) -> None:
+        """Until there may be jobs for us: a hint says so, or one is due, or it is time to look again."""
         # The end of the log, taken before we look once more: what comes after it wakes us.
         seen = await self._manager.tail()
-        if await self.claim(await self._room()):
-            return False
+        claimed = await self.claim(await self._room(), look_ahead=True)
+        if claimed.jobs:
+            return
+        pause = self._pause(claimed.next_at)
         asked = time.monotonic()
-        await self._manager.store.wait(seen, self._settings.poll_seconds)
-        return time.monotonic() - asked < self._settings.poll_seconds / 2
+        await self._manager.store.wait(seen, pause)
+        passed = time.monotonic() - asked
+        self._is_time = claimed.next_at is not None and passed >= pause
+        if passed >= self._settings.poll_seconds / 2:
+            self._hinted = 0
+        elif not self._is_time:
+            self._hinted += 1
+
+    def _pause(self, next_at: datetime | None) -> float:
+        """How long to wait for this moment, but not longer than to the next look."""
+        poll_seconds = self._settings.poll_seconds
+        if next_at is None:
+            return poll_seconds
+        shortest, longest = _JITTER_SECONDS
+        jitter = min(shortest * float(2 ** min(self._beaten, _BEATEN_MAX) - 1), longest)
+        seconds = (next_at - self._manager.clock.now()).total_seconds()
+        return min(max(seconds, 0.0) + self._dice.random() * jitter, poll_seconds)
 
     async def _room(self) -> int:
         """How many jobs to claim now: waits until there is room for a batch worth a round trip."""

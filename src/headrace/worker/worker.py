@@ -139,7 +139,7 @@ class Worker:
             while jobs is None or count < jobs:
                 room = min(self.settings.batch, self.settings.concurrency)
                 limit = room if jobs is None else min(room, jobs - count)
-                claimed = await self._supply.claim(limit)
+                claimed = (await self._supply.claim(limit)).jobs
                 if not claimed:
                     break
                 count += len(claimed)

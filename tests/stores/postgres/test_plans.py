@@ -183,6 +183,20 @@ async def test_shares_probe(plans: Plans) -> None:
     assert most_rows(nodes) <= 60
 
 
+async def test_the_next_due_job_is_one_entry_of_each_lane(plans: Plans) -> None:
+    now = await plans.store.now()
+    found: list[object] = []
+
+    async def look() -> None:
+        found.append(await plans.store.next_due(request(1, now=now)))
+
+    nodes = await plans.of(look)
+    assert found[0] is not None
+    assert "jobs_ready" in indexes(nodes)
+    assert not walked(nodes)
+    assert most_rows(nodes) <= 60
+
+
 async def test_a_commit_goes_by_keys(plans: Plans) -> None:
     jobs = await plans.manager.claim("w", limit=50)
     done = [Completed(job_id=job.id, token=job.token, known=job) for job in jobs]

@@ -92,6 +92,7 @@ def plan(connection: sqlite3.Connection, sql: str) -> str:
         ("heads", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND run_at<?)"),
         ("heads_tagged", "SEARCH ready_tags USING PRIMARY KEY (tag=? AND lane=? AND run_at<?)"),
         ("held", "SCAN jobs USING INDEX jobs_leased"),
+        ("next_due", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND run_at>?)"),
         (
             "key_holders",
             "SEARCH keys USING PRIMARY KEY (tenant=? AND queue=? AND type=? AND key=?)",
@@ -130,6 +131,7 @@ def test_the_index_is_used(backlog: sqlite3.Connection, name: str, wanted: str) 
         "find_tagged_oldest",
         "heads",
         "heads_tagged",
+        "next_due",
         "job_rows",
         "joins",
         "lapsed",

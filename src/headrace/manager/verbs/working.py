@@ -58,10 +58,41 @@ class Working(Verbs):
         With `due_by` a job counts as due up to that time instead of the present, and may be claimed ahead
         of its time: for who keeps run_at as an order, not as a wait.
         """
+        claimed = await self.claim_ahead(
+            worker,
+            queues=queues,
+            types=types,
+            tags=tags,
+            limit=limit,
+            tenant=tenant,
+            lease_seconds=lease_seconds,
+            due_by=due_by,
+            look_ahead=False,
+        )
+        return claimed.jobs
+
+    async def claim_ahead(
+        self,
+        worker: str,
+        *,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        tags: Tags = (),
+        limit: int = 1,
+        tenant: str | None = None,
+        lease_seconds: float | None = None,
+        due_by: datetime | None = None,
+        look_ahead: bool = True,
+    ) -> leases.Claimed:
+        """Claim as `claim` does, and say when it is worth while to ask again.
+
+        When a limit has its next token comes with every answer. When the next job becomes due is asked
+        for with `look_ahead`, and only if there were fewer jobs than `limit`: one more look at the store.
+        """
         if tenant is not None and tenant != self.tenant:
             if self.tenant is not None:
-                return ()  # another tenant's jobs do not exist here
-            return await self.scoped(tenant).claim(
+                return leases.Claimed(())  # another tenant's jobs do not exist here
+            return await self.scoped(tenant).claim_ahead(
                 worker,
                 queues=queues,
                 types=types,
@@ -69,6 +100,7 @@ class Working(Verbs):
                 limit=limit,
                 lease_seconds=lease_seconds,
                 due_by=due_by,
+                look_ahead=look_ahead,
             )
         return await self._claims.claim(
             worker,
@@ -78,6 +110,7 @@ class Working(Verbs):
             limit=limit,
             lease_seconds=lease_seconds,
             due_by=due_by,
+            look_ahead=look_ahead,
         )
 
     async def settle(self, outcomes: Sequence[Outcome]) -> Settled:

@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from headrace.model import CLAIMABLE, Job, Priority, State
 from headrace.stores.base import ClaimRequest, Head, Pause, Share
+
+LOOKED_AT_MAX = 10_000
+"""So many due jobs of a lane are gone through in search of one that is not."""
 
 
 class LaneKey(NamedTuple):
@@ -141,6 +144,34 @@ class Lanes:
                 if due:
                     found.append(Head(**key._asdict(), run_at=due[0].run_at, jobs=len(due)))
         return found
+
+    def next_due(self, request: ClaimRequest, pauses: Sequence[Pause]) -> datetime | None:
+        """The first run_at after `now` of the lanes that match."""
+        found = (
+            moment
+            for priority in Priority
+            for _, lane in self._open(priority, request, pauses, ())
+            if (moment := self._next_due(lane.heap, request.horizon)) is not None
+        )
+        return min(found, default=None)
+
+    def _next_due(self, heap: list[Entry], now: datetime) -> datetime | None:
+        """Down from the root through what is due: below what is not, all is later still."""
+        first: datetime | None = None
+        ahead = deque([0])
+        for _ in range(LOOKED_AT_MAX):
+            if not ahead:
+                return first
+            index = ahead.popleft()
+            entry = heap[index]
+            is_ahead = entry.run_at > now
+            if is_ahead and (first is not None and first <= entry.run_at):
+                continue
+            if is_ahead and self._is_live(entry):
+                first = entry.run_at
+            else:
+                ahead.extend(child for child in (2 * index + 1, 2 * index + 2) if child < len(heap))
+        return None
 
     def _open(
         self,

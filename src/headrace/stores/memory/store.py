@@ -123,6 +123,10 @@ class MemoryStore:
                 )
             )
 
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        with self._open():
+            return self._jobs.lanes.next_due(request, self._all_pauses())
+
     async def commit(self, commit: Commit) -> Committed:
         with self._open():
             applied = [

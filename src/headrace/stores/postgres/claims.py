@@ -70,7 +70,7 @@ class Claimer:
             for lane, share in zip(lanes, shares, strict=True)
             if lane is not None and share.jobs > 0
         ]
-        starts = self._marks_of(request).start(request.now)
+        starts = self._marks_of(request.tags).start(request.now)
         try:
             rows = await self._session.write(
                 "claim_shares",
@@ -91,7 +91,7 @@ class Claimer:
 
     async def heads(self, request: ClaimRequest) -> list[Head]:
         """Reads the lanes as a claim does, and learns from it as a claim does."""
-        marks = self._marks_of(request)
+        marks = self._marks_of(request.tags)
         starts = marks.start(request.now)
         began = time.monotonic()
         *rows, (_, _, _, _, entries) = await self._session.read(
@@ -114,8 +114,18 @@ class Claimer:
             for lane, count in jobs.items()
         ]
 
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        """Walks the lanes of a claim without tags, whatever the request's."""
+        starts = self._marks_of(()).start(request.now)
+        tenant, queues, types, _ = _filters(request)
+        ((due_at,),) = await self._session.read(
+            "next_due", request.horizon, tenant, queues, types, *_gaps(starts)
+        )
+        assert due_at is None or isinstance(due_at, datetime)
+        return due_at
+
     async def _attempt(self, request: ClaimRequest, limit: int, reach: int) -> Sequence[Row]:
-        marks = self._marks_of(request)
+        marks = self._marks_of(request.tags)
         starts = marks.start(request.now)
         began = time.monotonic()
         rows = await self._session.write(
@@ -128,10 +138,10 @@ class Claimer:
             marks.learn(map(_first, taken), excess, full=not starts, seconds=seconds)
         return rows
 
-    def _marks_of(self, request: ClaimRequest) -> Marks:
+    def _marks_of(self, tags: Sequence[str]) -> Marks:
         if len(self._marks) > _FILTERS_MAX:
             self._marks.clear()
-        return self._marks.setdefault(tuple(request.tags), Marks())
+        return self._marks.setdefault(tuple(tags), Marks())
 
     async def _jobs(self, rows: Sequence[Row]) -> list[Job]:
         await self._lanes.know({row[LANE] for row in rows})

@@ -93,6 +93,9 @@ class Verbs:
             self._wrote()
         return taken
 
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        return await self._claimer.next_due(request)
+
     async def commit(self, commit: Commit) -> Committed:
         committed = await changes.commit(self._session, self._lanes, commit)
         if any(committed.applied):

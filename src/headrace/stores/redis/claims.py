@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
 
@@ -16,6 +17,7 @@ from headrace.stores.redis.server import Argument, Server
 
 _CLAIM = Script("claim")
 _HEADS = Script("heads")
+_NEXT_DUE = Script("next_due")
 _CLAIM_SHARES = Script("claim_shares")
 
 _JOBS_PER_CALL = 1000  # a larger claim takes several calls: each holds up everyone else's
@@ -86,6 +88,12 @@ async def claim_shares(
         reply, resume = answer
         if resume is None:
             return read_jobs(reply)
+
+
+async def next_due(server: Server, request: ClaimRequest) -> datetime | None:
+    """When the next job becomes due; tags are not looked at."""
+    run_at = await server.read_script(_NEXT_DUE, _request(request, request.limit))
+    return None if run_at is None else from_us(run_at)
 
 
 def _shares(shares: Sequence[Share], limit: int) -> bytes:

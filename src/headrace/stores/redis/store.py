@@ -135,6 +135,9 @@ class RedisStore:
     ) -> Sequence[Job] | None:
         return await claims.claim_shares(self._server, request, shares, gates)
 
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        return await claims.next_due(self._server, request)
+
     async def commit(self, commit: Commit) -> Committed:
         return await commits.commit(self._server, commit)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ _CLAIM_TAGGED_HEADS = query("claim_tagged_heads")
 _DUE = query("claim_due")
 _TAGGED_DUE = query("claim_tagged_due")
 _HEADS = query("heads")
+_NEXT_DUE = query("next_due")
 _TAGGED_HEADS = query("heads_tagged")
 
 _CLAIM_HEADS_DECODER = msgspec.json.Decoder(list[tuple[tuple[int, int] | None, int]])
@@ -85,6 +87,14 @@ def heads(view: Snapshot, request: ClaimRequest) -> list[Head]:
         for (run_at, jobs), lane in _HEADS_DECODER.decode(answer)
         if run_at is not None
     ]
+
+
+def next_due(view: Snapshot, request: ClaimRequest) -> datetime | None:
+    """When the next job of the lanes becomes due. Gates or not; tags are not looked at."""
+    lanes = Eligible(request, eligible.paused(view)).waiting(view)
+    wanted = {"now": to_us(request.horizon), "lanes": json_list(lanes)}
+    (run_at,) = view.connection.execute(_NEXT_DUE, wanted).fetchone()
+    return None if run_at is None else read_time(run_at)
 
 
 def _bound(view: Snapshot, request: ClaimRequest) -> dict[str, Any]:

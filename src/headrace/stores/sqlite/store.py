@@ -161,6 +161,9 @@ class SqliteStore:
     ) -> Sequence[Job] | None:
         return await self._write(lambda tx: claims.claim_shares(tx, request, shares, gates))
 
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        return await self._read(lambda view: due.next_due(view, request))
+
     async def commit(self, commit: Commit) -> Committed:
         return await self._write(lambda tx: commits.commit(tx, commit))
 

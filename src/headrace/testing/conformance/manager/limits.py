@@ -13,7 +13,7 @@ from headrace.manager import JobManager, Why
 from headrace.model import Job, Lease, State
 from headrace.policy import CancelMode, Policy
 from headrace.spec import JobSpec
-from headrace.stores.base import GATE, Fence
+from headrace.stores.base import GATE, Fence, Query
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import submit, suite, unchanged
 
@@ -199,6 +199,66 @@ async def rate(env: Env) -> None:
     assert not await claim(manager)
     env.clock.advance(1000)
     assert len(await claim(manager)) == 2
+
+
+@suite.case("limits", "a claim tells when the next token comes, if jobs wait for it")
+async def next_token(env: Env) -> None:
+    manager = await limited(env, QueueLimits(rate=Rate(4, burst=1), concurrency=2))
+
+    async def next_seconds(limit: int = 10) -> float | None:
+        answer = await manager.claim_ahead("w", limit=limit, look_ahead=False)
+        if answer.next_at is None:
+            return None
+        return (answer.next_at - env.clock.now()).total_seconds()
+
+    assert await next_seconds() is None
+    await fill(manager, 4)
+    assert await next_seconds() == 0.25
+    env.clock.advance(0.1)
+    assert await next_seconds() == 0.15
+    env.clock.advance(0.15)
+    assert await next_seconds() is None  # that took the last slot: no time gives one back
+    env.clock.advance(0.25)
+    assert await next_seconds() is None
+    for job in await manager.store.find(Query(states=[State.RUNNING])):
+        await manager.complete(job.id, job.token)
+    assert await next_seconds() == 0.25
+    env.clock.advance(0.25)
+    assert await next_seconds() is None  # and that the last job
+
+
+@suite.case("limits", "a start that is a little late puts off none of those behind it")
+async def late_start(env: Env) -> None:
+    manager = await limited(env, QueueLimits(rate=Rate(50, burst=1)))
+    await fill(manager, 20)
+    begin = env.clock.now()
+    for number in range(20):
+        env.clock.set(begin + timedelta(seconds=number * 0.02 + number % 2 * 0.009))
+        assert len(await claim(manager)) == 1
+        assert not await claim(manager)
+
+
+@suite.case("limits", "a claim that looks ahead tells when the next job is due, or the next token")
+async def looks_ahead(env: Env) -> None:
+    manager = await limited(env, QueueLimits(rate=Rate(1, 10.0)))
+    await submit(manager, "later", delay_seconds=4)
+    await submit(manager, "elsewhere", delay_seconds=2, type="other")
+    await fill(manager, 3)
+    begin = env.clock.now()
+
+    async def seconds(**how: Any) -> float | None:
+        answer = await manager.claim_ahead("w", types=["t"], limit=1, **how)
+        return None if answer.next_at is None else (answer.next_at - begin).total_seconds()
+
+    await seconds()
+    assert await seconds(look_ahead=False) == 10
+    assert await seconds() == 4
+    env.clock.advance(4)
+    answer = await manager.claim_ahead("w", types=["t"], limit=5)
+    assert [job.id for job in answer.jobs] == ["later"]
+    assert answer.next_at == begin + timedelta(seconds=10)
+    other = await manager.scoped("other").claim_ahead("w", types=["t"])
+    assert (other.jobs, other.next_at) == ((), begin + timedelta(seconds=10))
 
 
 @suite.case("limits", "each key has a rate of its own, and every attempt is a start")
