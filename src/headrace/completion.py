@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
-from headrace import validation
+from headrace import graph, validation
 from headrace.errors import InvalidInput
 from headrace.model import Dependency, DependencyKind, Job, State, new_id
 from headrace.policy import WEBHOOKS_QUEUE
@@ -41,6 +41,7 @@ class Role(enum.StrEnum):
         return f"{self}={id}"
 
 
+_ROLES = frozenset(Role)
 HOOKS = frozenset({Role.ON_SUCCESS, Role.ON_FAILURE})
 _RUN_BY_WORKERS = (Role.ON_SUCCESS, Role.ON_FAILURE, Role.CALLBACK)
 
@@ -91,6 +92,15 @@ def webhooks(job: Job, *, deliver: bool) -> list[JobSpec]:
             correlation_id=job.correlation_id,
         )
     ]
+
+
+def is_webhook_of(job: Job, of: str) -> bool:
+    return job.type == WEBHOOK_TYPE and Role.WEBHOOK.of(of) in job.tags
+
+
+def is_tie(tag: str) -> bool:
+    """Does the tag say what the job was stored to follow, or to gather? Without it, it would not."""
+    return tag == graph.GATHERS or tag.partition("=")[0] in _ROLES
 
 
 def wanted(role: Role, outcome: State | None) -> bool:

@@ -16,6 +16,11 @@ MESSAGE_CHARS_MAX = 1000
 ENCRYPTED = "encrypted"
 """Stands for the message in the events of encrypted jobs."""
 
+SAID_BY_USERS = ("tags", "priority", "correlation_id", "callback_url")
+"""What an update may change: the user metadata of the job model, but for the type."""
+_NOT_IN_THE_LOG = frozenset({"callback_url"})
+"""A url may hold a secret: that it was changed is said, and no more."""
+
 KIND_OF_TARGET: Mapping[State, EventKind] = {
     State.PENDING: EventKind.UNBLOCKED,
     State.RUNNING: EventKind.LEASED,
@@ -93,6 +98,15 @@ def detail_of(job: Job, dependencies: Iterable[Dependency]) -> bytes:
     )
 
 
+def update_of(before: Job, after: Job) -> bytes:
+    """What an update changed: names, the new values and, under `was`, the old ones."""
+    changed = [name for name in SAID_BY_USERS if getattr(before, name) != getattr(after, name)]
+    told = [name for name in changed if name not in _NOT_IN_THE_LOG]
+    new = {name: getattr(after, name) for name in told}
+    old = {name: getattr(before, name) for name in told}
+    return msgspec.json.encode(new | {"changed": changed, "was": old})
+
+
 def fold(events: Iterable[Event]) -> dict[str, Any]:
     """The lifecycle part of a job's row, rebuilt from its events alone, oldest first."""
     row: dict[str, Any] = {}
@@ -106,8 +120,11 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
             "failures": event.failures,
             "losses": event.losses,
             "run_at": event.run_at,
-            "updated_at": event.at,
+            "priority": event.priority,
         }
+        if event.kind is not EventKind.UPDATED or "updated_at" not in row:
+            row["updated_at"] = event.at
+        row |= _told(event)
         if not stays_ended(event.before, event.after):
             row["finalized_at"] = event.at if event.after in TERMINAL else None
         row.setdefault("created_at", event.at)
@@ -115,6 +132,21 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
             row |= {"assignee": event.worker, "assigned_at": event.at}
             row.setdefault("started_at", event.at)
     return row
+
+
+def _told(event: Event) -> dict[str, Any]:
+    """What the log says of a job's user metadata, besides the priority that every event has."""
+    if event.detail_json is None:
+        return {}
+    detail = msgspec.json.decode(event.detail_json)
+    if event.kind is EventKind.ENQUEUED:
+        names = {"tags": (), "correlation_id": None}
+        return {name: _tuple(detail.get(name, unset)) for name, unset in names.items()}
+    return {name: _tuple(detail[name]) for name in ("tags", "correlation_id") if name in detail}
+
+
+def _tuple(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 def stays_ended(before: State | None, after: State) -> bool:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import history
@@ -63,6 +64,7 @@ class Verb(enum.StrEnum):
     OUTLIVE = "outlive"
     PROPAGATE = "propagate"
     RESCHEDULE = "reschedule"
+    UPDATE = "update"
 
 
 class _Command(Discreet, frozen=True, kw_only=True):
@@ -162,6 +164,15 @@ class Reschedule(_Command, frozen=True, kw_only=True):
     run_at: datetime
 
 
+class Update(_Command, frozen=True, kw_only=True):
+    """Somebody says something else of the job. Where it stands, and who holds it, stays."""
+
+    tags: tuple[str, ...] | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    correlation_id: str | UnsetType | None = UNSET
+    callback_url: str | UnsetType | None = UNSET
+
+
 Command = (
     Unblock
     | Claim
@@ -177,6 +188,7 @@ Command = (
     | Outlive
     | Propagate
     | Reschedule
+    | Update
 )
 
 VERBS: Mapping[type, Verb] = {
@@ -194,6 +206,7 @@ VERBS: Mapping[type, Verb] = {
     Outlive: Verb.OUTLIVE,
     Propagate: Verb.PROPAGATE,
     Reschedule: Verb.RESCHEDULE,
+    Update: Verb.UPDATE,
 }
 
 # --- the table -----------------------------------------------------------------------------------
@@ -278,6 +291,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Verb.PROPAGATE, _S.BLOCKED, _S.DEAD, When.TARGET),
     Rule(Verb.PROPAGATE, _S.BLOCKED, _S.CANCELLED, When.TARGET),
     *_rules(Verb.RESCHEDULE, (_S.PENDING, _S.RETRYING), _S.PENDING),
+    *(Rule(Verb.UPDATE, state, state) for state in _LIVE),
 )
 
 _BY_VERB_AND_SOURCE: dict[tuple[Verb, State | None], list[Rule]] = {}
@@ -350,7 +364,8 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     rule = _pick(job, command, verb, now, fenced=token is not None)
     fields = _effects(job, command, rule, now)
     after = replace(job, **fields)
-    return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), now))
+    detail = history.update_of(job, after) if verb is Verb.UPDATE else None
+    return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), now, detail))
 
 
 def _pick(job: Job, command: Command, verb: Verb, now: datetime, *, fenced: bool) -> Rule:
@@ -476,6 +491,8 @@ def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -
             return {"run_at": command.run_at}
         case Outlive():
             return {"failure": Failure("the job's lifetime is over", Category.TIMEOUT, "lifetime")}
+        case Update():
+            return _said(job, command)
         case (
             Unblock()
             | Release()
@@ -488,6 +505,14 @@ def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -
             return {}
         case _:
             assert_never(command)
+
+
+def _said(job: Job, command: Update) -> dict[str, Any]:
+    """What is given. `updated_at` stays the time of the last change of state: waiting is counted from it."""
+    given = {name: getattr(command, name) for name in history.SAID_BY_USERS}
+    return {"updated_at": job.updated_at} | {
+        name: value for name, value in given.items() if value is not UNSET
+    }
 
 
 def _lease(job: Job, command: Claim, now: datetime) -> dict[str, Any]:
@@ -517,6 +542,8 @@ def _retry_at(failures: int, command: Fail, now: datetime) -> datetime:
 
 
 def kind_of(verb: Verb, target: State) -> EventKind:
+    if verb is Verb.UPDATE:
+        return EventKind.UPDATED
     if target is State.RETRYING and verb is Verb.SNOOZE:
         return EventKind.SNOOZED
     if target is State.RETRYING and verb is Verb.RELEASE:

@@ -110,6 +110,8 @@ class EventKind(enum.StrEnum):
     LOST = "lost"
     ABANDONED = "abandoned"
     RESCHEDULED = "rescheduled"
+    UPDATED = "updated"
+    """What its user says of the job was changed; where it stands was not."""
 
 
 class Failure(Discreet, frozen=True):
@@ -159,7 +161,8 @@ class Job(Discreet, Generic[R_co], frozen=True, kw_only=True):
     the manager has no key for it, they are a `headrace.envelope.Sealed`.
     """
 
-    # who it is: never changes
+    # who it is: never changes, but for tags, priority, correlation_id and callback_url, which an update may
+    # give another value
     id: str
     tenant: str = DEFAULT_TENANT
     queue: str = DEFAULT_QUEUE
@@ -326,7 +329,7 @@ class Event(Discreet, frozen=True, kw_only=True):
     result_bytes: int | None = None
     """completed only."""
     detail_json: bytes | None = None
-    """enqueued only: tags, max_attempts, expires_at, key, links and dependencies."""
+    """enqueued: tags, max_attempts, expires_at, key, links and dependencies. updated: what was changed."""
 
     def __repr__(self) -> str:
         return (

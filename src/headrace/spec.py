@@ -85,9 +85,7 @@ def draft(
         key=None if spec.key is None else validation.check_key(spec.key),
         limit_key=_optional(spec.limit_key, "the limit key", validation.KEY_CHARS_MAX),
         parent_id=parent_id,
-        correlation_id=_optional(
-            spec.correlation_id, "the correlation id", validation.KEY_CHARS_MAX
-        ),
+        correlation_id=check_correlation_id(spec.correlation_id),
         callback_url=_url(spec.callback_url),
         max_attempts=_attempts(spec.max_attempts, policy.max_attempts),
         lease_seconds=_or(spec.lease_seconds, policy.lease_seconds, "lease_seconds"),
@@ -128,6 +126,14 @@ def key_hold_seconds(spec: JobSpec) -> float | None:
 def stricter(one: Dependency, other: Dependency) -> Dependency:
     """Of two dependencies on the same job, the one that asks for more: any kind but AFTER_ANY."""
     return other if one.kind is DependencyKind.AFTER_ANY else one
+
+
+def check_correlation_id(value: object) -> str | None:
+    return (
+        None
+        if value is None
+        else validation.check_text(value, "the correlation id", validation.KEY_CHARS_MAX)
+    )
 
 
 def _id(spec: JobSpec, policy: Policy) -> str:

@@ -112,6 +112,24 @@ class Agreement(StoreVerbs):
         self.pair.both(lambda m: m.spawn(name, self.token(name, 0), batch))
 
     @rule(
+        name=names,
+        tenant=tenants,
+        said=st.sampled_from(
+            [
+                {"priority": 0},
+                {"priority": 4},
+                {"priority": 2, "tags": ["x", "z"]},
+                {"tags": []},
+                {"add_tags": ["y"], "remove_tags": ["x"]},
+                {"correlation_id": "c", "callback_url": "https://example.org/é"},
+                {"correlation_id": None, "callback_url": None},
+            ]
+        ),
+    )
+    def update(self, name: str, tenant: str | None, said: dict[str, Any]) -> None:
+        self.scoped(tenant, "update", name, **said)
+
+    @rule(
         some=st.lists(names, max_size=2, unique=True),
         wanted=tags,
         mode=st.sampled_from([None, *CancelMode]),

@@ -54,16 +54,18 @@ def lives_of(events: Iterable[Event]) -> list[list[Event]]:
         if (
             not of_job
             or event.kind is EventKind.ENQUEUED
-            or _whose(event) != _whose(of_job[-1][-1])
+            or _whose(event) != _whose(of_job[-1][-1], event)
         ):
             of_job.append([])
         of_job[-1].append(event)
     return [life for of_job in lives.values() for life in of_job]
 
 
-def _whose(event: Event) -> tuple[object, ...]:
-    """What never changes in a life: tells two apart while the birth of the second is missing."""
-    return event.tenant, event.queue, event.type, event.priority
+def _whose(event: Event, then: Event | None = None) -> tuple[object, ...]:
+    """What only an update changes in a life: tells two apart while the birth of the second is missing."""
+    after = then or event
+    priority = after.priority if after.kind is EventKind.UPDATED else event.priority
+    return event.tenant, event.queue, event.type, priority
 
 
 def jobs(events: Iterable[Event]) -> list[Row]:
@@ -117,9 +119,20 @@ def _job(life: Sequence[Event]) -> Row:
         "dependencies": [
             {"job_id": name, "kind": kind} for name, kind in detail.get("dependencies", [])
         ],
+        **_updated(life),
         "last_seq": last.seq,
         "timeline": [_told(event) for event in life],
     }
+
+
+def _updated(life: Sequence[Event]) -> Row:
+    """What updates say of the job; the last word counts."""
+    said: Row = {}
+    for event in life:
+        if event.kind is EventKind.UPDATED:
+            detail = json.loads(event.detail_json or b"{}")
+            said |= {name: detail[name] for name in ("tags", "correlation_id") if name in detail}
+    return said
 
 
 def _attempts(life: Sequence[Event]) -> list[Row]:

@@ -60,6 +60,7 @@ class Wild:
             self._settle,
             self._unfenced,
             self._cancel,
+            self._update,
             self._delete,
             self.manager.reap,
             self.manager.end_lifetimes,
@@ -163,6 +164,19 @@ class Wild:
             await self.manager.abandon(job.id)
         else:
             await self.manager.cancel([job.id], mode=self.dice.choice(list(CancelMode)))
+
+    async def _update(self) -> None:
+        job = await self._any()
+        if job is None:
+            return
+        dice = self.dice
+        wishes: dict[str, object] = {
+            "priority": dice.randrange(5),
+            "tags": dice.choice([(), ("a",), ("ü", "z")]),
+            "correlation_id": dice.choice([None, "other"]),
+        }
+        chosen = dice.sample(sorted(wishes), k=dice.randrange(1, 4))
+        await self.manager.update(job.id, **{name: wishes[name] for name in chosen})  # type: ignore[arg-type]  # each fits its name
 
     async def _delete(self) -> None:
         job = await self._any()

@@ -379,6 +379,13 @@ class Headrace:
         await (await self.manager()).cancel([_id(job)], reason=reason)
         return await self.get(job)
 
+    async def update(self, job: Job | str, **said: Any) -> Job:
+        """Change priority, tags, correlation id or callback url of a job that has not ended.
+
+        Names and rules as in `JobManager.update`.
+        """
+        return (await (await self.manager()).update(_id(job), **said)).job
+
     @overload
     async def result(self, job: Job[T]) -> T: ...
 

@@ -147,6 +147,13 @@ class SyncHeadrace(Protocol):
         """Ask for the job not to run, or to stop."""
         ...
 
+    def update(self, job: Job | str, **said: Any) -> Job:
+        """Change priority, tags, correlation id or callback url of a job that has not ended.
+
+        Names and rules as in `JobManager.update`.
+        """
+        ...
+
     @overload
     def result(self, job: Job[T]) -> T:
         """What the handler returned, as the type it is annotated with.

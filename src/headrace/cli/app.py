@@ -32,6 +32,7 @@ from headrace.cli.stats import stats
 from headrace.cli.store import migrate, version
 from headrace.cli.submit import submit
 from headrace.cli.top import top
+from headrace.cli.update import update
 from headrace.cli.worker import worker
 from headrace.errors import HeadraceError
 
@@ -85,6 +86,7 @@ for _command in (
     batch,
     explain,
     events,
+    update,
     cancel,
     redrive,
     delete,

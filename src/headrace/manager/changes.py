@@ -13,7 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from headrace import graph, lifecycle
-from headrace.errors import Contention, HeadraceError, JobNotFound, Refusal, StoreError
+from headrace.errors import (
+    Contention,
+    HeadraceError,
+    InvalidInput,
+    JobNotFound,
+    Refusal,
+    StoreError,
+)
 from headrace.lifecycle import Command
 from headrace.manager.context import Context
 from headrace.model import LEASED, Category, Change, Edge, Failure, Job, State
@@ -86,7 +93,7 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
             try:
                 if job is None:
                     raise JobNotFound(order.job_id)
-                changes[index] = lifecycle.apply(job, order.decide(job), now)
+                changes[index] = lifecycle.apply(job, _decided(order, job), now)
             except Refusal as refusal:
                 if order.known is None:
                     outcomes[index] = refusal
@@ -189,6 +196,13 @@ def _verdict(join: graph.Join) -> Command | None:
             category = Category.CANCELLED if target is State.CANCELLED else Category.PERMANENT
             failure = Failure(f"a job it depends on is {join.needs_broken}", category, "dependency")
             return lifecycle.Propagate(target=target, failure=failure)
+
+
+def _decided(order: Order, job: Job) -> Command:
+    command = order.decide(job)
+    if isinstance(command, lifecycle.Update):
+        raise InvalidInput("an update has a verb of its own: call update; nothing was changed")
+    return command
 
 
 def _first_of_each_job(waiting: Mapping[int, Order]) -> dict[int, Order]:

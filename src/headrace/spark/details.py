@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json as pj
 
+from headrace.model import EventKind
 from headrace.spark.schemas import TIME
 
 DEPENDENCY = pa.struct([pa.field("job_id", pa.string()), pa.field("kind", pa.string())])
@@ -56,6 +58,20 @@ def details_of(texts: pa.Array) -> Details:
         timeout_seconds=columns["timeout_seconds"],
         dependencies=_dependencies(_lists(columns["dependencies"])),
     )
+
+
+def updates_of(events: pa.Table) -> list[tuple[int, dict[str, Any]]]:
+    """The places of updates among these events, in order, each with what `headrace.history.update_of` wrote.
+
+    They are few: each is something that a person or a program asked for by the job's id.
+    """
+    updates = pc.fill_null(pc.equal(events["kind"], EventKind.UPDATED), fill_value=False)
+    places = pc.indices_nonzero(updates)
+    texts = events["detail"].take(places).to_pylist()
+    return [
+        (place, msgspec.json.decode(text or "{}", type=dict[str, Any]))
+        for place, text in zip(places.to_pylist(), texts, strict=True)
+    ]
 
 
 def _read(texts: pa.Array) -> pa.Table:

@@ -11,7 +11,7 @@ none.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,11 +19,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from headrace.model import LEASED, TERMINAL, EventKind, State
-from headrace.spark.details import DEPENDENCY, details_of
+from headrace.spark.details import DEPENDENCY, details_of, updates_of
 from headrace.spark.schemas import ATTEMPTS, EVENTS, TIME
 
 _OF_THE_JOB = ("job_id", "tenant", "queue", "type", "priority")
-"""The same in all events of a life: the timeline need not repeat them."""
+"""The same in all events of a life, but for a priority that an update has changed, and then the update says
+what it was: the timeline need not repeat them."""
 
 TIMELINE = pa.struct([field for field in EVENTS if field.name not in (*_OF_THE_JOB, "cursor")])
 """One event within its job's row."""
@@ -102,8 +103,26 @@ def events_of(jobs: pa.Table) -> pa.Table:
     owners = pc.list_parent_indices(timeline)
     told = pa.Table.from_struct_array(timeline.flatten())
     for name in _OF_THE_JOB:
-        told = told.append_column(name, _chunk(rows, name).take(owners))
+        values = _chunk(rows, name).take(owners)
+        if name == "priority":
+            values = _priorities(values, told, owners.to_numpy())
+        told = told.append_column(name, values)
     return told.select(_NEEDED.names).cast(_NEEDED)
+
+
+def _priorities(last: pa.Array, told: pa.Table, owners: npt.NDArray[np.int64]) -> pa.Array:
+    """Of each event of these timelines: what its job ends with, or what a later update says that it was."""
+    updates = updates_of(told)
+    if not updates:
+        return last
+    priorities = last.to_numpy().copy()
+    before = 0
+    for place, detail in updates:
+        if "priority" in detail["was"]:
+            first = max(before, int(np.searchsorted(owners, owners[place])))
+            priorities[first:place] = detail["was"]["priority"]
+            before = place
+    return pa.array(priorities)
 
 
 class _Ordered:
@@ -121,8 +140,10 @@ class _Ordered:
         begins = _differs(jobs) | self.where(pc.equal(self["kind"], EventKind.ENQUEUED))
         # While the enqueued event of a life is missing, its other events must not be taken for changes of
         # the life before: that row would lose what they say of the job itself.
+        self.updates = self.where(pc.equal(self["kind"], EventKind.UPDATED))
         for name in ("tenant", "queue", "type", "priority"):
-            begins |= _differs(self[name].dictionary_encode().indices.to_numpy())
+            other = _differs(self[name].dictionary_encode().indices.to_numpy())
+            begins |= other & ~self.updates if name == "priority" else other
         self.starts: _Places = np.flatnonzero(begins)
         self.ends: _Places = np.append(self.starts[1:], len(order))[: len(self.starts)]
         self.life: _Places = np.cumsum(begins) - 1
@@ -202,7 +223,7 @@ def _jobs(events: _Ordered, attempts: pa.Table) -> pa.Table:
     }
     columns["state"] = _take(events["after"], last)
     columns["last_seq"] = _take(events["seq"], last)
-    columns["updated_at"] = _take(events["at"], last)
+    columns["updated_at"] = _updated_at(events)
     columns["created_at"] = _take(events["at"], first)
     columns["payload_bytes"] = _take(events["payload_bytes"], first)
     columns["born_seq"] = events.born_seq()
@@ -213,6 +234,7 @@ def _jobs(events: _Ordered, attempts: pa.Table) -> pa.Table:
     resulted = events.last(np.flatnonzero(events.where(pc.is_valid(events["result_bytes"]))))
     columns["result_bytes"] = _take(events["result_bytes"], resulted)
     columns |= details_of(_take(events["detail"], first))._asdict()
+    columns |= _updated(columns, events)
     columns["timeline"] = _timeline(events)
     return pa.table([columns[name] for name in JOBS.names], schema=JOBS)
 
@@ -238,6 +260,34 @@ def _finalized_at(events: _Ordered) -> pa.Array:
     telling = events.last(np.flatnonzero(~stays))
     ends = (telling != _NONE) & terminal[np.maximum(telling, 0)] if len(terminal) else telling > 0
     return _take(events["at"], np.where(ends, telling, _NONE))
+
+
+def _updated_at(events: _Ordered) -> pa.Array:
+    """The last change of state; an update is none."""
+    changed = events.last(np.flatnonzero(~events.updates))
+    return _take(events["at"], np.where(changed == _NONE, events.starts, changed))
+
+
+def _updated(columns: dict[str, pa.Array], events: _Ordered) -> dict[str, pa.Array]:
+    """What updates have said of jobs since they were born, where any have."""
+    said: dict[str, dict[int, Any]] = {name: {} for name in ("tags", "correlation_id")}
+    for place, detail in updates_of(events.table):
+        for name, by_life in said.items():
+            if name in detail:
+                by_life[int(events.life[place])] = detail[name]
+    return {
+        name: _with(columns[name], by_life, JOBS.field(name).type)
+        for name, by_life in said.items()
+        if by_life
+    }
+
+
+def _with(column: pa.Array, values: dict[int, Any], type_: pa.DataType) -> pa.Array:
+    places = sorted(values)
+    fresh = pa.array([values[place] for place in places], type_)
+    index = np.arange(len(column))
+    index[places] = len(column) + np.arange(len(places))
+    return pa.concat_arrays([column.cast(type_), fresh]).take(pa.array(index))
 
 
 def _timeline(events: _Ordered) -> pa.Array:

@@ -44,7 +44,10 @@ _EVENTS: _Columns = {
     "run_us?": (_LONG, "Leaving a lease: microseconds since the claim."),
     "payload_bytes?": (_LONG, "enqueued: the size of the payload."),
     "result_bytes?": (_LONG, "completed: the size of the result."),
-    "detail?": (_TEXT, "enqueued: JSON with tags, key, links, limits and dependencies."),
+    "detail?": (
+        _TEXT,
+        "JSON. enqueued: tags, key, links, limits and dependencies. updated: what was changed.",
+    ),
 }
 
 _JOBS: _Columns = {

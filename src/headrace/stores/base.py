@@ -427,6 +427,15 @@ class JobStore(Protocol):
         """
         ...
 
+    async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
+        """Write what an update says of each job that is still at `before.version`; at most one per job.
+
+        Written are `priority` (the job moves to the lane of that), `tags`, `correlation_id`,
+        `callback_url`, `version` and the event. Everything else stays as stored. Each change stands or
+        falls alone; one answer each. The job has not ended.
+        """
+        ...
+
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         """Delete jobs (id to version), with their keys and the edges into them.
 

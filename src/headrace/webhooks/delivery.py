@@ -53,17 +53,22 @@ async def deliver(
 ) -> dict[str, Any]:
     """Tell a callback url of a job's end: the handler of jobs of type `webhooks.TYPE`.
 
-    Returns the answer's status if it is 2xx. Raises TemporaryError for what may be different later, and
+    The url is the one that the job has in the end; if that was taken back, nobody is told. Returns the
+    answer's status if it is 2xx. Raises TemporaryError for what may be different later, and
     PermanentError for what will not be. `allow_private` names networks that are not public and may be
     sent to all the same, such as "10.1.0.0/16". The message's id is the same in every try.
     """
     allowed = address.networks(allow_private)
     order = _order(job)
-    body = await _body(manager, job, order)
+    ended = await _ended(manager, job, order)
+    url = order.url if ended is None else ended.callback_url
+    if url is None:
+        return {"status": None, "note": "the callback url was taken back"}
+    body = await _epitaph(manager, job, order) if ended is None else _told(ended)
     now = manager.clock.now()
     headers = signing.sign(order.message_id, now, body, secrets)
     headers |= {"content-type": "application/json", "user-agent": "Headrace"}
-    target = Target.of(order.url)
+    target = Target.of(url)
     limits = limits or Limits()
     try:
         addresses = await _addresses(target, resolve, allowed, limits)
@@ -102,13 +107,16 @@ async def _addresses(
     return addresses
 
 
-async def _body(manager: JobManager, job: Job, order: _Order) -> bytes:
+async def _ended(manager: JobManager, job: Job, order: _Order) -> Job | None:
+    """The job that is told of. None: it was deleted meanwhile, or is not this tenant's."""
     try:
         ended = await manager.get(order.job_id)
     except JobNotFound:
-        ended = None
-    if ended is None or ended.tenant != job.tenant:
-        return await _epitaph(manager, job, order)
+        return None
+    return ended if ended.tenant == job.tenant else None
+
+
+def _told(ended: Job) -> bytes:
     if not ended.is_terminal or ended.finalized_at is None:
         raise TemporaryError(f"job {ended.id} is {ended.state}: there is no end to tell of yet")
     return _event(ended.state, ended.finalized_at, _facts(ended))

@@ -361,6 +361,9 @@ async def _everything(plans: Plans, *, limit: int) -> None:
     assert len(jobs) == limit
     await manager.heartbeat([job.lease for job in jobs if job.lease is not None])
     await manager.progress(jobs[0].id, jobs[0].token or "", 0.5)
+    (after,) = await manager.store.edges(parent_id=jobs[0].id)
+    await manager.update(after.child_id, priority=1, add_tags=[backlog.RARE])
+    await manager.update(jobs[0].id, remove_tags=[backlog.RARE], correlation_id="c")
     await _by_shares(plans, limit=limit)
     await manager.settle([Completed(job_id=job.id, token=job.token) for job in jobs])
     for job in await manager.claim("w", types=["y"], limit=limit):

@@ -58,6 +58,7 @@ VERBS: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
     "extend": lambda store: store.extend({}, NOW),
     "annotate": lambda store: store.annotate(Fence("a", "b"), Note(), NOW),
     "rewrite": lambda store: store.rewrite([]),
+    "update": lambda store: store.update([]),
     "delete": lambda store: store.delete({}),
     "get": lambda store: store.get(["a"]),
     "find": lambda store: store.find(Query()),

@@ -50,6 +50,7 @@ EVENT_KINDS: Mapping[model.EventKind, EventKind | None] = {
     model.EventKind.ABANDONED: EventKind.CANCELED,
     # It waits before and after; this contract has no call that would do it.
     model.EventKind.RESCHEDULED: None,
+    model.EventKind.UPDATED: None,  # its status is what it was
 }
 
 PRIORITIES: Mapping[JobPriority, Priority] = {

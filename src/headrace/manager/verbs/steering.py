@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
+from msgspec import UNSET, UnsetType
+
 from headrace import lifecycle, validation
 from headrace.lifecycle import Command
 from headrace.limits import QueueLimits
@@ -15,6 +17,7 @@ from headrace.manager import (
     retention,
     rotation,
     submission,
+    updates,
 )
 from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
 from headrace.manager.limits import find_limits, remove_limits, set_limits
@@ -51,6 +54,33 @@ class Steering(Verbs):
         return await cancellation.cancel(
             self._context, chosen, mode=mode, reason=reason, dry_run=dry_run
         )
+
+    async def update(
+        self,
+        job_id: str,
+        *,
+        priority: int | UnsetType = UNSET,
+        tags: Tags | UnsetType = UNSET,
+        add_tags: Tags = (),
+        remove_tags: Tags = (),
+        correlation_id: str | UnsetType | None = UNSET,
+        callback_url: str | UnsetType | None = UNSET,
+    ) -> Changed:
+        """Change what is said of a job that has not ended, with an event. What is left out stays.
+
+        `tags` are all the job has from now on; `add_tags` and `remove_tags` change some. None takes a
+        correlation id or callback url away. A job stays at least as urgent as those it depends on, and
+        when it is made more urgent, so is all that waits for it. Whoever runs the job goes on.
+        """
+        asked = updates.wanted(
+            priority=priority,
+            tags=tags,
+            add_tags=add_tags,
+            remove_tags=remove_tags,
+            correlation_id=correlation_id,
+            callback_url=callback_url,
+        )
+        return await updates.update(self._context, validation.check_id(job_id), asked)
 
     async def abandon(self, job_id: str, message: str = "abandoned") -> Changed:
         """Give up on ever knowing how it ended."""

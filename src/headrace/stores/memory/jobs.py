@@ -51,6 +51,18 @@ class Jobs:
         self._leave(self._rows[job.id])
         self._enter(job)
 
+    def update(self, job: Job) -> None:
+        """The row with other tags or in another lane, in the same state."""
+        before = self._rows[job.id]
+        for tag in set(before.tags) - set(job.tags):
+            del self._by_tag[tag][job.id]
+        for tag in set(job.tags) - set(before.tags):
+            self._by_tag.setdefault(tag, {})[job.id] = None
+        self.lanes.leave(before)
+        self._rows[job.id] = job
+        self.lanes.enter(job)
+        self.lanes.forget(before)
+
     def touch(self, job: Job) -> None:
         """The row in the same state, with other contents or another end of its lease."""
         moved = job.lease_until != self._rows[job.id].lease_until

@@ -33,6 +33,8 @@ class Entry(NamedTuple):
     run_at: datetime
     seq: int
     job_id: str
+    lane: LaneKey
+    """A job may move to another: its entry here is dead then."""
 
 
 class Lane:
@@ -45,7 +47,7 @@ class Lane:
         self.failures: Counter[State] = Counter()
 
     def push(self, job: Job) -> None:
-        entry = Entry(job.run_at, job.seq, job.id)
+        entry = Entry(job.run_at, job.seq, job.id, _key(job))
         heapq.heappush(self.heap, entry)
         for tag in job.tags:
             heapq.heappush(self.by_tag.setdefault(tag, []), entry)
@@ -254,6 +256,7 @@ class Lanes:
             and job.state in CLAIMABLE
             and job.run_at == entry.run_at
             and job.seq == entry.seq
+            and _key(job) == entry.lane
         )
 
 

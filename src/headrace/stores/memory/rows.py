@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from headrace.history import SAID_BY_USERS
 from headrace.model import Job
 from headrace.stores.base import Note, Rewrite
 
@@ -50,6 +51,12 @@ def keep_newer(after: Job, stored: Job) -> Job:
 def annotated(job: Job, note: Note) -> Job:
     """The job with what its worker says."""
     return replace(job, **_given(note))
+
+
+def updated(stored: Job, after: Job) -> Job:
+    """The job with what an update says of it."""
+    said = {name: getattr(after, name) for name in ("version", *SAID_BY_USERS)}
+    return replace(stored, **said)
 
 
 def rewritten(job: Job, rewrite: Rewrite) -> Job:

@@ -175,6 +175,20 @@ class MemoryStore:
                 answers.append(current)
             return answers
 
+    async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
+        with self._open():
+            answers = []
+            for change in changes:
+                current = self._is_current(change.before, lease_too=False)
+                if current:
+                    stored = self._jobs[change.before.id]
+                    self._jobs.update(rows.updated(stored, change.after))
+                    self._log.append(change.event)
+                answers.append(current)
+            if any(answers):
+                self._log.wake()
+            return answers
+
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         with self._open():
             present = [self._jobs[job_id] for job_id in jobs if job_id in self._jobs]

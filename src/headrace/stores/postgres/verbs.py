@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from headrace.graph import Join
-from headrace.model import Edge, Event, Job
+from headrace.model import Change, Edge, Event, Job
 from headrace.stores.base import (
     Backlog,
     Capabilities,
@@ -40,6 +40,7 @@ from headrace.stores.postgres import (
     queues,
     reading,
     records,
+    updates,
 )
 from headrace.stores.postgres.claims import Claimer
 from headrace.stores.postgres.insertion import insert
@@ -112,6 +113,12 @@ class Verbs:
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
         return await changes.rewrite(self._session, rewrites)
+
+    async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
+        answers = await updates.update(self._session, self._lanes, changes)
+        if any(answers):
+            self._wrote()
+        return answers
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await changes.delete(self._session, jobs)

@@ -39,5 +39,6 @@ KIND_CODE = {
     EventKind.LOST: "o",
     EventKind.ABANDONED: "a",
     EventKind.RESCHEDULED: "h",
+    EventKind.UPDATED: "p",
 }
 KIND_OF = {code: kind for kind, code in KIND_CODE.items()}

@@ -1,4 +1,4 @@
-"""Jobs as Redis holds them: a row that changes write, a body that nothing writes again, and the rest.
+"""Jobs as Redis holds them: a row that changes write, a body that they do not, and the rest.
 
 The row is packed numbers and texts at fixed places, because scripts read it; scripts/shared/rows.lua
 says the same in Lua. Result, failure, progress, note, checkpoint and log stand apart, each only where
@@ -130,7 +130,7 @@ def _has_rest(job: Job) -> bool:
 
 
 def pack_body(job: Job) -> bytes:
-    """What no change writes. The payload comes first of the packed: rewrite.lua finds it there."""
+    """What no change writes. The payload comes first of the packed: bodies.lua finds it there."""
     name, parent = job.id.encode(), (job.parent_id or "").encode()
     return b"".join(
         (
@@ -138,21 +138,27 @@ def pack_body(job: Job) -> bytes:
             name,
             _LENGTH.pack(len(parent)),
             parent,
-            _encode(
-                (
-                    job.payload_json,
-                    job.previous_id,
-                    job.correlation_id,
-                    job.callback_url,
-                    job.depth,
-                    job.max_attempts,
-                    job.lease_seconds,
-                    job.timeout_seconds,
-                    None if job.expires_at is None else to_us(job.expires_at),
-                    job.backoff_json,
-                )
-            ),
+            _encode((job.payload_json, *_behind_payload(job))),
         )
+    )
+
+
+def pack_behind_payload(job: Job) -> bytes:
+    """What stands in a body after the payload: an update writes that anew."""
+    return b"".join(map(_encode, _behind_payload(job)))
+
+
+def _behind_payload(job: Job) -> tuple[Any, ...]:
+    return (
+        job.previous_id,
+        job.correlation_id,
+        job.callback_url,
+        job.depth,
+        job.max_attempts,
+        job.lease_seconds,
+        job.timeout_seconds,
+        None if job.expires_at is None else to_us(job.expires_at),
+        job.backoff_json,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Self
 
 from headrace.clock import EPOCH
 from headrace.graph import Join
-from headrace.model import Edge, Event, Job
+from headrace.model import Change, Edge, Event, Job
 from headrace.stores.base import (
     Backlog,
     Capabilities,
@@ -50,6 +50,7 @@ from headrace.stores.redis import (
     records,
     schema,
     search,
+    updates,
 )
 from headrace.stores.redis import leases as leasing
 from headrace.stores.redis import rewrites as rewriting
@@ -151,6 +152,9 @@ class RedisStore:
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
         return await rewriting.rewrite(self._server, rewrites)
+
+    async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
+        return await updates.update(self._server, changes)
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await deletions.delete(self._server, jobs)

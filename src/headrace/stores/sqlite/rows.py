@@ -43,6 +43,10 @@ def read_list(text: str) -> tuple[str, ...]:
     return () if text == _NO_TAGS else _TAGS_DECODER.decode(text)
 
 
+def tags_text(tags: tuple[str, ...]) -> str:
+    return json_list(tags) if tags else _NO_TAGS
+
+
 def jobs_by_seq(view: Snapshot, seqs: Sequence[int]) -> list[Job]:
     """The jobs with these seqs, in this order; those that are gone are left out."""
     lanes = view.lanes
@@ -157,7 +161,7 @@ def insert_parameters(job: Job, lane: int) -> tuple[Any, ...]:
         job.id,
         lane,
         *_standing(job, us_or_none(job.lease_until)),
-        json_list(job.tags) if job.tags else _NO_TAGS,
+        tags_text(job.tags),
         to_us(job.created_at),
         job.key,
         job.previous_id,

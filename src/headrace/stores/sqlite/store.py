@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from headrace.errors import StoreClosed
 from headrace.graph import Join
-from headrace.model import Edge, Event, Job
+from headrace.model import Change, Edge, Event, Job
 from headrace.stores.base import (
     Backlog,
     Capabilities,
@@ -57,6 +57,7 @@ from headrace.stores.sqlite import (
     schema,
     search,
     trimming,
+    updates,
 )
 from headrace.stores.sqlite.calls import Call
 from headrace.stores.sqlite.connections import Synchronous, for_reading, for_writing
@@ -177,6 +178,9 @@ class SqliteStore:
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
         return await self._write(lambda tx: rewriting.rewrite(tx, rewrites))
+
+    async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
+        return await self._write(lambda tx: updates.update(tx, changes))
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await self._write(lambda tx: deletions.delete(tx, jobs))

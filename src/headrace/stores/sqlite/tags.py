@@ -57,6 +57,16 @@ def move(tx: Transaction, changes: Iterable[tuple[Change, int, int]]) -> None:
     _READY_ADD.run(tx.connection, come)
 
 
+def replace(tx: Transaction, change: Change, seq: int, old: int, new: int) -> None:
+    """A job is given other tags, or moves from the old lane to the new, in the same state."""
+    before, after = change.before, change.after
+    _REMOVE.run(tx.connection, [(tag, seq) for tag in set(before.tags) - set(after.tags)])
+    _ADD.run(tx.connection, [(tag, seq) for tag in set(after.tags) - set(before.tags)])
+    gone, come = set(_entries(before, old, seq)), set(_entries(after, new, seq))
+    _READY_REMOVE.run(tx.connection, sorted(gone - come))
+    _READY_ADD.run(tx.connection, sorted(come - gone))
+
+
 def leave(tx: Transaction, jobs: Iterable[tuple[Job, int]]) -> None:
     """Jobs are deleted (each with its lane)."""
     placed = list(jobs)

@@ -18,6 +18,7 @@ _FREE = frozenset(
         EventKind.LEASED,
         EventKind.UNBLOCKED,
         EventKind.RESCHEDULED,
+        EventKind.UPDATED,
     }
 )
 """What costs nothing."""

@@ -1,6 +1,6 @@
 -- insert: store new jobs with their events, edges and keys, or nothing.
 --
--- uses     rows writes lanes lines lineup places log edges holding
+-- uses     rows writes lanes numbering lines lineup places log edges holding
 -- keys     jobs rows bodies more leases expiry blocked counts failures lanes lane_ids numbers keys
 --          edges unseen events gone root
 -- derived  {root}:tag:<tag>            zset  jobs that have the tag, by seq
@@ -70,19 +70,6 @@ end
 
 -- From here on it is written.
 
-local function number_lanes()
-  local numbers = fetch('HMGET', K.lane_ids, lane_list)
-  for index, names in ipairs(lane_list) do
-    if not numbers[index] then
-      numbers[index] = redis.call('HINCRBY', K.numbers, 'lanes', 1)
-      redis.call('HSET', K.lane_ids, names, numbers[index])
-      redis.call('HSET', K.lanes, numbers[index], names)
-    end
-    numbers[index] = tonumber(numbers[index])
-  end
-  return numbers
-end
-
 -- An id that was used before, by a job since deleted, goes on with the history of that job.
 local function last_event_of_gone(id)
   local event = redis.call('ZSCORE', K.gone, id)
@@ -100,7 +87,7 @@ for _, one in ipairs(more) do
   hset(K.more, handle_of(first_seq + index) .. letter, value)
 end
 
-local lanes = number_lanes()
+local lanes = number_lanes(lane_list)
 local reuse = redis.call('EXISTS', K.gone) == 1
 local argument = count + 2
 reserve_events(count)

@@ -22,6 +22,7 @@ from headrace.testing.conformance.manager import (
     schedules,
     submission,
     trimming,
+    updates,
     working,
 )
 from headrace.testing.conformance.manager.suite import suite
@@ -49,5 +50,6 @@ __all__ = [
     "submission",
     "suite",
     "trimming",
+    "updates",
     "working",
 ]

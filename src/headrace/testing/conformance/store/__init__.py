@@ -22,6 +22,7 @@ from headrace.testing.conformance.store import (
     rewrites,
     shares,
     trimming,
+    updates,
 )
 from headrace.testing.conformance.store.suite import suite
 
@@ -48,4 +49,5 @@ __all__ = [
     "shares",
     "suite",
     "trimming",
+    "updates",
 ]

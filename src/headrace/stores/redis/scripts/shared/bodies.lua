@@ -17,3 +17,9 @@ local function with_payload(body, packed)
   local first, start, length = payload_of(body)
   return string.sub(body, 1, first - 1) .. packed .. string.sub(body, start + length)
 end
+
+-- The body with something else behind its payload, which is packed already.
+local function with_rest(body, packed)
+  local _, start, length = payload_of(body)
+  return string.sub(body, 1, start + length - 1) .. packed
+end

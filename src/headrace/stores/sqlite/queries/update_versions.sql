@@ -1,0 +1,7 @@
+-- Where the jobs that are to be updated stand now.
+SELECT
+    jobs.id,
+    jobs.seq,
+    jobs.version
+FROM json_each(?) AS wanted
+CROSS JOIN jobs ON jobs.id = wanted.value;
