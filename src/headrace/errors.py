@@ -296,6 +296,10 @@ class StoreUnavailable(StoreError):
     code = "STORE_UNAVAILABLE"
 
 
+class AnswerLost(StoreUnavailable):
+    """The store went away before its answer came: whether it wrote is unknown."""
+
+
 class StoreCorrupt(StoreError):
     """The store's data is damaged or is not Headrace's; it was left untouched."""
 

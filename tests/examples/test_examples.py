@@ -20,6 +20,11 @@ together: transform-users, transform-orders, transform-prices
 together: load
 check is dead
 """,
+    "job_store.py": """\
+Completed: photo-1 at 80 px, 0 retries
+Completed: photo-2 at 80 px, 1 retries
+Completed: photo-3 at 80 px, 0 retries
+""",
     "retries.py": """\
 fetch, attempt 1: retrying (0.05 s)
 fetch, attempt 2: retrying (0.02 s)

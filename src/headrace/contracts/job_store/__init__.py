@@ -1,10 +1,19 @@
-"""The job store architecture: JobStore keeps jobs, JobManager runs their lives, results are values."""
+"""The job store architecture: stores keep jobs, JobManager runs their lives, results are values."""
 
 from __future__ import annotations
 
+from headrace.contracts.job_store.background import BackgroundService
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
-from headrace.contracts.job_store.entity import Job, JobStatistics, JobStatus
+from headrace.contracts.job_store.entity import Id, Job, JobStatistics, JobStatus
+from headrace.contracts.job_store.interface import (
+    ClaimsScheduledJobs,
+    HasClock,
+    IJobStore,
+    OneStepChanges,
+    TimedClaims,
+)
 from headrace.contracts.job_store.manager import JobManager
+from headrace.contracts.job_store.options import RedisJobStoreOptions, SqlJobStoreOptions
 from headrace.contracts.job_store.result import AsyncEndpointError, ErrorCode, MethodResult
 from headrace.contracts.job_store.store import JobStore
 from headrace.contracts.job_store.strategies import (
@@ -16,8 +25,13 @@ from headrace.contracts.job_store.strategies import (
 
 __all__ = [
     "AsyncEndpointError",
+    "BackgroundService",
+    "ClaimsScheduledJobs",
     "ErrorCode",
     "ExponentialBackoffRetryStrategy",
+    "HasClock",
+    "IJobStore",
+    "Id",
     "Job",
     "JobManager",
     "JobManagerConfiguration",
@@ -25,7 +39,11 @@ __all__ = [
     "JobStatus",
     "JobStore",
     "MethodResult",
+    "OneStepChanges",
+    "RedisJobStoreOptions",
     "RetryStrategy",
     "SchedulingStrategy",
+    "SqlJobStoreOptions",
+    "TimedClaims",
     "TimedSchedulingStrategy",
 ]

@@ -5,18 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
-from msgspec.structs import replace
 
 from headrace import validation
-from headrace.policy import JOB_STORE, Policy
-from headrace.retry import DELAY_SECONDS_MAX, Exponential
 
 
 class JobManagerConfiguration(msgspec.Struct, frozen=True):
     """How a JobManager treats the jobs it is given.
 
-    The polling interval, the number of concurrent jobs and the interval of the stale check are for the
-    program that calls the manager in a loop: the manager keeps them, and starts nothing by itself.
+    The polling interval, the number of concurrent jobs and the interval of the stale check drive a
+    `BackgroundService`; the manager by itself starts nothing.
     """
 
     default_max_retries: int = 3
@@ -36,18 +33,3 @@ class JobManagerConfiguration(msgspec.Struct, frozen=True):
             validation.check_limit(getattr(self, name), name)
         for name in ("job_claim_timeout", "stale_job_claim_check_interval"):
             validation.check_seconds(getattr(self, name).total_seconds(), name)
-
-    def policy(self) -> Policy:
-        """The JOB_STORE preset with these numbers."""
-        return replace(
-            JOB_STORE,
-            max_attempts=self.default_max_retries + 1,
-            lease_seconds=self.job_claim_timeout.total_seconds(),
-            # 2^n × base with n counted after the increment: n = 1 waits 2 × base
-            backoff=Exponential(
-                initial=2 * self.retry_delay_base_seconds,
-                multiplier=2.0,
-                cap=DELAY_SECONDS_MAX,
-                jitter=False,
-            ),
-        )

@@ -23,7 +23,7 @@ from headrace.errors import InvalidInput, JobNotFound
 from headrace.lifecycle import Command
 from headrace.manager import JobManager
 from headrace.model import State
-from headrace.policy import CancelMode, Policies, Policy
+from headrace.policy import CancelMode
 from headrace.spec import JobSpec
 
 PAGE_JOBS = 1000
@@ -37,14 +37,6 @@ class Records:
         self.claims = claims or Claims()
         self.own_worker = str(uuid.uuid4())
         """Who has a job that is put in progress without a word on who works on it."""
-
-    def under(self, policy: Policy) -> Records:
-        """The same jobs and claims under another policy."""
-        same = self.manager
-        manager = JobManager(
-            same.store, clock=same.clock, policies=Policies(policy), tenant=same.tenant
-        )
-        return Records(manager, self.claims)
 
     def now(self) -> datetime:
         return self.manager.clock.now()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Self
 
 from headrace import model, validation
@@ -11,6 +11,7 @@ from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.job_store import updates
 from headrace.contracts.job_store.entity import Id, Job, JobStatistics, JobStatus
+from headrace.contracts.job_store.options import StoreOptions, UrlOptions
 from headrace.contracts.job_store.projection import STATES
 from headrace.contracts.job_store.records import (
     Records,
@@ -19,10 +20,10 @@ from headrace.contracts.job_store.records import (
     check_status,
     seconds_of,
 )
-from headrace.contracts.job_store.result import ErrorCode, Refused, answers
+from headrace.contracts.job_store.result import ErrorCode, Noted, Refused, again, answers
 from headrace.manager import JobManager as HeadraceManager
 from headrace.manager.verbs.base import MAINTENANCE_LIMIT
-from headrace.model import DEFAULT_TENANT, State
+from headrace.model import DEFAULT_TENANT, Category, State
 from headrace.policy import JOB_STORE
 
 
@@ -34,12 +35,33 @@ class JobStore:
     a Headrace manager that is open already.
     """
 
-    def __init__(self, manager: HeadraceManager) -> None:
+    def __init__(self, manager: HeadraceManager, *, retry_count: int = 0) -> None:
+        """`retry_count`: so often a call is tried again while the store cannot be reached."""
         self.records = Records(manager)
+        self.retry_count = validation.check_limit(retry_count, "retry_count", minimum=0)
 
     @classmethod
-    async def open(cls, url: str, clock: Clock | None = None) -> Self:
-        return cls(await connect(url, policies=JOB_STORE, clock=clock, tenant=DEFAULT_TENANT))
+    async def open(cls, where: str | StoreOptions, clock: Clock | None = None) -> Self:
+        """On the store behind a url, or as `RedisJobStoreOptions` or `SqlJobStoreOptions` say."""
+        options = UrlOptions(where) if isinstance(where, str) else where
+        place = options.place()
+
+        async def opened() -> HeadraceManager:
+            return await connect(
+                place.url,
+                policies=JOB_STORE,
+                clock=clock,
+                tenant=DEFAULT_TENANT,
+                create=place.create,
+                migrate=place.migrate,
+            )
+
+        manager = await again(opened, times=place.retry_count)
+        return cls(manager, retry_count=place.retry_count)
+
+    def now(self) -> datetime:
+        """The store's own clock."""
+        return self.records.now()
 
     async def close(self) -> None:
         """Give the store back. Closing twice is fine."""
@@ -65,11 +87,16 @@ class JobStore:
         return self.records.show(await self.records.read(id))
 
     @answers
-    async def update_job(self, job: Job) -> Job:
-        """Make the stored job what this one says, as far as the lifecycle allows."""
+    async def update_job(self, job: Job) -> Job | Noted[Job]:
+        """Make the stored job what this one says, as far as its status allows, in one step.
+
+        If a field cannot be updated, nothing is: `error.fields` names each, and why. The times that the
+        store writes itself are not taken: `not_updated` names those that the given job has otherwise.
+        """
         check_job(job)
         given = replace(job, status=check_status(job.status))
-        return self.records.show(await updates.update(self.records, given))
+        updated = await updates.update(self.records, given)
+        return Noted(self.records.show(updated.job), updated.not_updated)
 
     @answers
     async def update_job_status(self, job_id: Id, status: JobStatus) -> Job:
@@ -113,11 +140,64 @@ class JobStore:
 
     @answers
     async def release_job_to_pool(self, job_id: Id) -> Job:
-        """Take a job from the worker that has it, so that any worker can claim it at once."""
+        """Take a job from the worker that has it, so that any worker can claim it at once.
+
+        It costs no retry, however often it happens: a release fails no job.
+        """
         stored = await self.records.read(job_id)
         if stored.is_terminal:
             self.records.claims.fence(stored, self.records.now())  # raises how it ended
         return self.records.show(await updates.release(self.records, stored))
+
+    # --- what this store can do besides: see `interface` ------------------------------------------
+
+    @answers
+    async def claim_jobs_for_a_time(
+        self, worker_id: Id, max_claim_count: int, timeout: timedelta
+    ) -> list[Job]:
+        """As claim_jobs_for_worker; the claims time out after so long."""
+        seconds = validation.check_seconds(seconds_of(timeout), "timeout")
+        return await self.records.claim(worker_id, max_claim_count, lease_seconds=seconds)
+
+    @answers
+    async def release_stale_claims(self) -> int:
+        """Take back all claims that have timed out; how many. Each costs an attempt: see the docs."""
+        return len((await self.records.manager.reap()).jobs)
+
+    def takes_due_jobs(self) -> bool:
+        """A claim takes a scheduled job as soon as its time has come."""
+        return True
+
+    @answers
+    async def complete_job(self, job_id: Id, result: Any = None) -> Job:
+        """InProgress to Completed, if the claim holds."""
+        job, token = await self.records.fenced(job_id)
+        changed = await self.records.manager.complete(job.id, token, result)
+        return self.records.show(self.records.settled(changed.job))
+
+    @answers
+    async def fail_job(
+        self, job_id: Id, exception: str | BaseException, delay: timedelta | float | None
+    ) -> Job:
+        """InProgress to Scheduled after the delay while retries are left; else, and without one, Failed."""
+        message = check_exception(exception)
+        seconds = None
+        if delay is not None:
+            seconds = validation.check_seconds(seconds_of(delay), "delay", zero=True)
+        job, token = await self.records.fenced(job_id)
+        changed = await self.records.manager.fail(
+            job.id,
+            token,
+            message,
+            category=Category.PERMANENT if delay is None else Category.TEMPORARY,
+            retry_after=seconds,
+        )
+        return self.records.show(self.records.settled(changed.job))
+
+    @answers
+    async def cancel_waiting_job(self, job_id: Id) -> Job:
+        """Queued or Scheduled to Canceled; JOB_ALREADY_STARTED if a worker has it."""
+        return self.records.show(await self.records.cancel(job_id))
 
     # --- querying --------------------------------------------------------------------------------
 
@@ -131,8 +211,11 @@ class JobStore:
 
     @answers
     async def get_due_scheduled_jobs(self, limit: int) -> list[Job]:
-        """Up to `limit` jobs that were scheduled, for a retry or from the start, and are due."""
-        return await self.records.find((State.PENDING, State.RETRYING), self._is_due, limit)
+        """Up to `limit` jobs that were scheduled and are due: retries, then those scheduled at first."""
+        retries = await self.records.find((State.RETRYING,), self._is_due, limit)
+        return retries + await self.records.find(
+            (State.PENDING,), self._is_due, limit - len(retries)
+        )
 
     @answers
     async def get_job_statistics(self) -> JobStatistics:
@@ -152,7 +235,8 @@ class JobStore:
                 return total
 
     def _is_due(self, job: model.Job) -> bool:
-        scheduled = job.state is State.RETRYING or job.run_at != job.created_at
+        # One that was put into the pool has been touched since its time.
+        scheduled = job.state is State.RETRYING or job.run_at > job.updated_at
         return scheduled and job.is_due(self.records.now())
 
 

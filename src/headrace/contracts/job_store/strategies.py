@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
 from headrace.contracts.job_store.entity import Job
+from headrace.contracts.job_store.interface import IJobStore
 from headrace.contracts.job_store.result import MethodResult
 from headrace.retry import DELAY_SECONDS_MAX, Exponential
-
-if TYPE_CHECKING:
-    from headrace.contracts.job_store.store import JobStore
 
 
 @runtime_checkable
@@ -32,10 +30,10 @@ class RetryStrategy(Protocol):
 
 @runtime_checkable
 class SchedulingStrategy(Protocol):
-    """Finds the scheduled jobs that are due."""
+    """Says which jobs are due: `process_scheduled_jobs` puts those into the pool, before their time, too."""
 
     async def get_due_jobs(
-        self, job_store: JobStore, max_count: int
+        self, job_store: IJobStore, max_count: int
     ) -> MethodResult[list[Job]]: ...
 
 
@@ -59,5 +57,5 @@ class ExponentialBackoffRetryStrategy:
 class TimedSchedulingStrategy:
     """Due is what the store says is due."""
 
-    async def get_due_jobs(self, job_store: JobStore, max_count: int) -> MethodResult[list[Job]]:
+    async def get_due_jobs(self, job_store: IJobStore, max_count: int) -> MethodResult[list[Job]]:
         return await job_store.get_due_scheduled_jobs(max_count)

@@ -1,34 +1,46 @@
 """UpdateJob and UpdateJobStatus as projections of lifecycle commands.
 
 The caller hands in the job as it should be. What differs from the stored job names one command, and the
-lifecycle says whether it is possible; nothing is ever written that no command would write.
+lifecycle says whether it is possible; nothing is ever written that no command would write. Which fields
+may differ at all is said in `fields`.
 """
 
 from __future__ import annotations
 
 import secrets
-from typing import assert_never
+from collections.abc import Mapping
+from typing import NamedTuple, assert_never
 
 from headrace import lifecycle, model, validation
+from headrace.contracts.job_store import fields
 from headrace.contracts.job_store.entity import Job, JobStatus
-from headrace.contracts.job_store.projection import draft_of, text_of
+from headrace.contracts.job_store.projection import draft_of
 from headrace.contracts.job_store.records import Records, check_exception, check_worker
 from headrace.contracts.job_store.result import ErrorCode, Refused
 from headrace.errors import InvalidTransition, StaleToken
 from headrace.model import Category, Failure
 
 
-async def update(records: Records, given: Job) -> model.Job:
+class Updated(NamedTuple):
+    job: model.Job
+    not_updated: Mapping[str, str]
+    """Fields of the given job that are the store's own to write."""
+
+
+async def update(records: Records, given: Job) -> Updated:
     """Make the stored job what the given one says, or raise and leave it as it was."""
     stored = await records.read(given.id)
     shown = records.show(stored)
     if not stored.is_terminal:
         _check_claim(stored, given.claim_token)
-    _check_constants(given, shown)
+    fields.check(given, shown)
     if given.status is not shown.status:
-        _check_carried(given, shown)
-        return await transition(records, stored, given)
-    return await _write_down(records, stored, shown, given)
+        after = await transition(records, stored, given)
+    elif _put_off(given, shown):
+        after = await _reschedule(records, stored, given)
+    else:
+        after = await _write_down(records, stored, shown, given)
+    return Updated(after, fields.own(given, shown))
 
 
 async def transition(records: Records, stored: model.Job, given: Job) -> model.Job:
@@ -42,10 +54,14 @@ async def transition(records: Records, stored: model.Job, given: Job) -> model.J
             return await complete(records, stored, given)
         case JobStatus.FAILED:
             return await _fail(records, stored, given)
-        case JobStatus.SCHEDULED:
+        case JobStatus.SCHEDULED if stored.is_leased:
             return await _schedule(records, stored, given)
-        case JobStatus.QUEUED:
+        case JobStatus.SCHEDULED:
+            return await _reschedule(records, stored, given)
+        case JobStatus.QUEUED if stored.is_leased:
             return await release(records, stored, given.claim_token)
+        case JobStatus.QUEUED:
+            return await _bring_forward(records, stored)
         case JobStatus.CANCELED:
             return await cancel(records, stored, given.claim_token)
         case _:
@@ -59,12 +75,9 @@ async def complete(records: Records, stored: model.Job, given: Job) -> model.Job
 
 
 async def release(records: Records, stored: model.Job, shown: str | None = None) -> model.Job:
-    """Take the job from its worker; it is lost to it, and available to all.
+    """Take the job from its worker; it is lost to it, and available to all, at no cost to its retries.
 
     With a token shown, only from the worker whose claim that is.
-
-    A loss counts against the job's attempts, as a lease that lapses does: a job that takes down each
-    of its workers ends Failed.
     """
     failure = Failure("released to the pool", Category.SYSTEM, "released")
 
@@ -76,7 +89,7 @@ async def release(records: Records, stored: model.Job, shown: str | None = None)
                 ErrorCode.JOB_NOT_IN_PROGRESS,
                 f"job {job.id} is not in progress; nothing was changed",
             )
-        return lifecycle.Expire(failure=failure)
+        return lifecycle.Expire(failure=failure, counted=False)
 
     return await records.change(stored.id, decide)
 
@@ -105,35 +118,45 @@ async def _fail(records: Records, stored: model.Job, given: Job) -> model.Job:
     return records.settled(changed.job)
 
 
+async def _bring_forward(records: Records, stored: model.Job) -> model.Job:
+    """Scheduled to Queued. A job whose time has come keeps the place in line that it has by that."""
+    now = records.now()
+    return await records.change(
+        stored.id, lambda job: lifecycle.Reschedule(run_at=min(job.run_at, now))
+    )
+
+
+async def _reschedule(records: Records, stored: model.Job, given: Job) -> model.Job:
+    """A job that waits is Scheduled for the given time."""
+    if given.retry_delay_until is None:
+        raise _no_time(stored)
+    when = validation.check_time(given.retry_delay_until, "retry_delay_until")
+    return await records.change(stored.id, lambda _: lifecycle.Reschedule(run_at=when))
+
+
 async def _schedule(records: Records, stored: model.Job, given: Job) -> model.Job:
     """In progress to Scheduled: a failure if the copy counts one more retry, else a plain delay."""
-    if not stored.is_leased:
-        raise InvalidTransition(
-            f"job {stored.id} is {records.status(stored)}; only a job in progress can be scheduled "
-            "again; nothing was changed",
-            job_id=stored.id,
-        )
     token = records.claims.fence(stored, records.now(), shown=given.claim_token)
     if given.retry_delay_until is None:
-        raise Refused(
-            ErrorCode.INVALID_UPDATE,
-            f"job {stored.id} cannot be Scheduled without retry_delay_until; nothing was changed",
-        )
+        raise _no_time(stored)
     when = validation.check_time(given.retry_delay_until, "retry_delay_until")
-    more = given.retry_count - records.show(stored).retry_count
-    if more == 0:
+    if given.retry_count == records.show(stored).retry_count:
         return records.settled((await records.manager.snooze(stored.id, token, until=when)).job)
-    if more != 1:
-        raise Refused(
-            ErrorCode.INVALID_UPDATE,
-            f"retry_count of job {stored.id} can only grow by one; nothing was changed",
-        )
     message = check_exception(given.exception or "failed")
     _check_retry_left(records, stored, token)
     changed = await records.manager.fail(
         stored.id, token, message, category=Category.TEMPORARY, retry_at=when
     )
     return records.settled(changed.job)
+
+
+def _no_time(stored: model.Job) -> Refused:
+    reason = "a Scheduled job needs the time it is scheduled for"
+    return Refused(
+        ErrorCode.INVALID_UPDATE,
+        f"job {stored.id} cannot be Scheduled without retry_delay_until; nothing was changed",
+        {"retry_delay_until": reason},
+    )
 
 
 def _check_retry_left(records: Records, stored: model.Job, token: str) -> None:
@@ -154,43 +177,16 @@ def _check_claim(job: model.Job, shown: str | None) -> None:
         )
 
 
-def _check_constants(given: Job, shown: Job) -> None:
-    for name in ("name", "payload", "max_retries"):
-        value = getattr(given, name)
-        if value != getattr(shown, name) and not (name == "max_retries" and value is None):
-            raise Refused(
-                ErrorCode.INVALID_UPDATE,
-                f"{name} of job {shown.id} is fixed when it is created; nothing was changed",
-            )
-
-
-def _check_carried(given: Job, shown: Job) -> None:
-    """Only a completion brings a result, only a failure an exception: nothing given is dropped."""
-    failed = given.status is JobStatus.FAILED or given.retry_count != shown.retry_count
-    for name, fits in (("result", given.status is JobStatus.COMPLETED), ("exception", failed)):
-        value = getattr(given, name)
-        if value is not None and value != getattr(shown, name) and not fits:
-            raise Refused(
-                ErrorCode.INVALID_UPDATE,
-                f"{name} of job {shown.id} does not go with {given.status}; nothing was changed",
-            )
+def _put_off(given: Job, shown: Job) -> bool:
+    return (
+        shown.status is JobStatus.SCHEDULED
+        and given.retry_delay_until is not None
+        and given.retry_delay_until != shown.retry_delay_until
+    )
 
 
 async def _write_down(records: Records, stored: model.Job, shown: Job, given: Job) -> model.Job:
     """The status stays: a result or an exception can be noted while the job is in progress."""
-    in_progress = shown.status is JobStatus.IN_PROGRESS
-    if in_progress and text_of(given.worker_id) not in (None, stored.assignee):
-        raise Refused(
-            ErrorCode.INVALID_UPDATE,
-            f"job {shown.id} goes to another worker only by a claim; nothing was changed",
-        )
-    if given.retry_count != shown.retry_count or (
-        not in_progress and given.retry_delay_until != shown.retry_delay_until
-    ):
-        raise Refused(
-            ErrorCode.INVALID_UPDATE,
-            f"retries of job {shown.id} are scheduled by a change of status; nothing was changed",
-        )
     if (given.result, given.exception) == (shown.result, shown.exception):
         return stored
     token = records.claims.fence(stored, records.now(), shown=given.claim_token)

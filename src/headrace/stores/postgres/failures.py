@@ -5,7 +5,14 @@ from __future__ import annotations
 import asyncpg
 
 from headrace.address import scrubbed
-from headrace.errors import Contention, HeadraceError, StoreCorrupt, StoreError, StoreUnavailable
+from headrace.errors import (
+    AnswerLost,
+    Contention,
+    HeadraceError,
+    StoreCorrupt,
+    StoreError,
+    StoreUnavailable,
+)
 
 CLASH = "HR001"
 """Raised by insert_jobs: the world is not as the insertion took it to be."""
@@ -83,12 +90,12 @@ def translate(error: Exception, where: str, *, writes: bool) -> HeadraceError:
     code = sqlstate(error)
     said = scrubbed(f"{type(error).__name__}: {error}".rstrip(": "))
     if is_lost(error):
-        known = (
-            "whether the write was stored is unknown: look before you repeat it"
-            if writes
-            else "nothing was changed"
-        )
-        return StoreUnavailable(f"the connection to {where} broke ({said}); {known}")
+        broke = f"the connection to {where} broke ({said})"
+        if writes:
+            return AnswerLost(
+                f"{broke}; whether the write was stored is unknown: look before you repeat it"
+            )
+        return StoreUnavailable(f"{broke}; nothing was changed")
     if is_conflict(error):
         return Contention(f"{where}: {said}; nothing was written, try again")
     if code in _REFUSED:

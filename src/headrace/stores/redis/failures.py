@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import redis.exceptions as redis_errors
 
-from headrace.errors import StoreCorrupt, StoreError, StoreUnavailable
+from headrace.errors import AnswerLost, StoreCorrupt, StoreError, StoreUnavailable
 
 _NOT_NOW = ("LOADING", "BUSY ", "MASTERDOWN", "TRYAGAIN", "CLUSTERDOWN", "ASK ")
 _REFUSED = ("OOM", "MISCONF", "READONLY", "NOREPLICAS", "NOAUTH", "NOPERM", "WRONGPASS", "MOVED")
@@ -42,9 +42,9 @@ def unreachable(error: BaseException, address: str) -> StoreUnavailable:
     )
 
 
-def unknown_fate(error: BaseException, address: str) -> StoreUnavailable:
+def unknown_fate(error: BaseException, address: str) -> AnswerLost:
     """The command had been sent: it was carried out, or not, and the answer is lost."""
-    return StoreUnavailable(
+    return AnswerLost(
         f"the connection to {address} broke before its answer came "
         f"({str(error) or type(error).__name__}); whether the write was made is unknown: read the jobs "
         "again before you repeat it (an insertion that was made clashes, a change is not made twice)"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from headrace.testing.conformance.job_store import (
+    background,
     claiming,
     lifecycle,
     querying,
+    scheduling,
     storage,
     strategies,
     updates,
@@ -14,9 +16,11 @@ from headrace.testing.conformance.job_store import (
 from headrace.testing.conformance.job_store.suite import suite
 
 __all__ = [
+    "background",
     "claiming",
     "lifecycle",
     "querying",
+    "scheduling",
     "storage",
     "strategies",
     "suite",

@@ -174,14 +174,22 @@ async def _(env: Env) -> None:
         assert await read(manager, job.id) == job
 
 
-@suite.case(RELEASE, "a job that is taken from worker after worker ends Failed, not in a circle")
+@suite.case(RELEASE, "a release never fails a job, however often, and costs none of its retries")
 async def _(env: Env) -> None:
     manager = await open_manager(env)
-    job = await submitted(manager, max_retries=1)
-    await claimed(manager)
-    assert data(await manager.store.release_job_to_pool(job.id)).status is JobStatus.QUEUED
-    await claimed(manager)
-    assert data(await manager.store.release_job_to_pool(job.id)).status is JobStatus.FAILED
+    for retries in (0, 1):
+        job = await submitted(manager, max_retries=retries)
+        for _ in range(2 * retries + 3):
+            await claimed(manager)
+            env.clock.advance(0.5)
+            released = data(await manager.store.release_job_to_pool(job.id))
+            assert (released.status, released.retry_count) == (JobStatus.QUEUED, 0)
+        for n in range(retries + 1):
+            await claimed(manager)
+            done(await manager.process_job_failure(job.id, "its own failure"))
+            found = await read(manager, job.id)
+            assert found.status is (JobStatus.FAILED if n == retries else JobStatus.SCHEDULED)
+            env.clock.advance(60)
 
 
 @suite.case(OWNERSHIP, "a manager that lost its claim to another is refused with CLAIM_LOST")

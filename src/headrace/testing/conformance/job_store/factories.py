@@ -6,6 +6,7 @@ import uuid
 from typing import TypeVar
 
 from headrace.contracts.job_store import (
+    IJobStore,
     Job,
     JobManager,
     JobManagerConfiguration,
@@ -37,6 +38,12 @@ async def open_manager(
     return env.closing(manager)
 
 
+def ours(manager: JobManager) -> JobStore:
+    """The manager's store, with what it can do besides the interface."""
+    assert isinstance(manager.store, JobStore)
+    return manager.store
+
+
 def data(result: MethodResult[T]) -> T:
     """What a success brought."""
     assert result.is_success, result.error
@@ -60,7 +67,7 @@ def code(result: MethodResult[T]) -> str:
     return result.error.code
 
 
-async def read(place: JobStore | JobManager, job_id: object) -> Job:
+async def read(place: IJobStore | JobManager, job_id: object) -> Job:
     assert isinstance(job_id, uuid.UUID | str)
     return data(await place.get_job_by_id(job_id))
 

@@ -92,13 +92,18 @@ async def _(env: Env) -> None:
     assert code(await manager.claim_jobs_for_processing(WORKER, -1)) == "INVALID_LIMIT"
 
 
-@suite.case(CLAIM, "without a number a claim takes max_claim_batch_size, with one what it says")
+@suite.case(
+    CLAIM, "max_claim_batch_size is what a claim takes without a number, and its maximum with one"
+)
 async def _(env: Env) -> None:
     manager = await open_manager(env)
     for _ in range(25):
         await submitted(manager)
     assert len(data(await manager.claim_jobs_for_processing(WORKER))) == 10
-    assert len(data(await manager.claim_jobs_for_processing(WORKER, 12))) == 12
+    assert len(data(await manager.claim_jobs_for_processing(WORKER, 3))) == 3
+    assert len(data(await manager.claim_jobs_for_processing(WORKER, 12))) == 10
+    assert data(await manager.claim_jobs_for_processing(WORKER, 0)) == []
+    assert len(data(await manager.claim_jobs_for_processing(WORKER, 1_000_000))) == 2
 
 
 @suite.case(CLAIM, "UpdateJob with the claimed copies, as the text does it, changes nothing more")

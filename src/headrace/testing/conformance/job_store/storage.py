@@ -17,6 +17,7 @@ from headrace.testing.conformance.job_store.factories import (
     in_status,
     open_manager,
     open_store,
+    ours,
     read,
 )
 from headrace.testing.conformance.job_store.suite import suite
@@ -186,7 +187,7 @@ async def _(env: Env) -> None:
         assert code(await manager.get_job_by_id(job.id)) == "JOB_NOT_FOUND"
     assert await read(manager, young.id) == young
     env.clock.advance(1)
-    assert data(await manager.store.cleanup_completed_jobs(0)) == 1
+    assert data(await ours(manager).cleanup_completed_jobs(0)) == 1
 
 
 @suite.case(CLEANUP, "only Completed jobs go, however old the others are")
@@ -214,7 +215,7 @@ async def _(env: Env) -> None:
     job = await in_status(manager, JobStatus.COMPLETED)
     nothing: Any = None
     for age in (timedelta(seconds=-1), -1, nothing):
-        assert code(await manager.store.cleanup_completed_jobs(age)) == "INVALID_LIMIT"
+        assert code(await ours(manager).cleanup_completed_jobs(age)) == "INVALID_LIMIT"
     assert await read(manager, job.id) == job
 
 

@@ -20,6 +20,7 @@ from headrace.testing.conformance.job_store.factories import (
     done,
     in_status,
     open_manager,
+    ours,
     read,
     submitted,
 )
@@ -38,16 +39,16 @@ LEGAL = {
     (S.QUEUED, S.IN_PROGRESS),
     (S.QUEUED, S.CANCELED),
     (S.SCHEDULED, S.CANCELED),
+    (S.SCHEDULED, S.QUEUED),
     (S.IN_PROGRESS, S.QUEUED),
     (S.IN_PROGRESS, S.COMPLETED),
     (S.IN_PROGRESS, S.FAILED),
     (S.IN_PROGRESS, S.CANCELED),
 }
 REFUSED = {
-    (S.QUEUED, S.SCHEDULED): "INVALID_TRANSITION",
+    (S.QUEUED, S.SCHEDULED): "INVALID_UPDATE",
     (S.QUEUED, S.COMPLETED): "JOB_NOT_IN_PROGRESS",
     (S.QUEUED, S.FAILED): "JOB_NOT_IN_PROGRESS",
-    (S.SCHEDULED, S.QUEUED): "JOB_NOT_IN_PROGRESS",
     (S.SCHEDULED, S.IN_PROGRESS): "INVALID_TRANSITION",
     (S.SCHEDULED, S.COMPLETED): "JOB_NOT_IN_PROGRESS",
     (S.SCHEDULED, S.FAILED): "JOB_NOT_IN_PROGRESS",
@@ -177,8 +178,72 @@ async def _(env: Env) -> None:
     await refused(manager, replace(job, payload={"n": 2}), "INVALID_UPDATE")
     await refused(manager, replace(job, max_retries=9), "INVALID_UPDATE")
     await refused(manager, replace(job, retry_count=1), "INVALID_UPDATE")
+    await refused(manager, replace(job, worker_id=WORKER), "INVALID_UPDATE")
     later = env.clock.now() + timedelta(hours=1)
     await refused(manager, replace(job, retry_delay_until=later), "INVALID_UPDATE")
+
+
+@suite.case(UPDATE, "the error names every field that could not be updated, and why")
+async def _(env: Env) -> None:
+    manager = await open_manager(env)
+    job = await in_status(manager, S.QUEUED)
+    given = replace(job, name="another", payload=1, retry_count=2, result="r", exception="e")
+    answer = await manager.store.update_job(given)
+    assert code(answer) == "INVALID_UPDATE"
+    assert answer.error is not None
+    assert set(answer.error.fields) == {"name", "payload", "retry_count", "result", "exception"}
+    for name, why in answer.error.fields.items():
+        assert len(why) > 10
+        assert name in answer.error.message
+        assert why in answer.error.message
+    assert await read(manager, job.id) == job
+    await claimed(manager)
+    done(await manager.process_job_success(job.id, "kept"))
+    ended = await read(manager, job.id)
+    answer = await manager.store.update_job(replace(ended, result="other", payload=2))
+    assert code(answer) == "JOB_TERMINAL"
+    assert answer.error is not None
+    assert set(answer.error.fields) == {"result", "payload"}
+    assert await read(manager, job.id) == ended
+
+
+@suite.case(UPDATE, "times that the store writes itself are not taken, and named as not updated")
+async def _(env: Env) -> None:
+    manager = await open_manager(env)
+    await submitted(manager)
+    job = await claimed(manager)
+    mine = env.clock.now() - timedelta(days=1)
+    given = replace(job, status=S.COMPLETED, result=1, completed_at=mine, last_updated_at=mine)
+    env.clock.advance(1)
+    answer = await manager.store.update_job(given)
+    assert set(answer.not_updated) == {"completed_at", "last_updated_at"}
+    assert data(answer).completed_at == env.clock.now()
+    assert (await manager.store.update_job(data(answer))).not_updated == {}
+
+
+@suite.case(UPDATE, "a job that waits is put off, brought forward, and put into the pool")
+async def _(env: Env) -> None:
+    manager = await open_manager(env)
+    queued = await in_status(manager, S.QUEUED)
+    later = env.clock.now() + timedelta(hours=1, microseconds=3)
+    put_off = data(
+        await manager.store.update_job(replace(queued, status=S.SCHEDULED, retry_delay_until=later))
+    )
+    assert (put_off.status, put_off.retry_delay_until) == (S.SCHEDULED, later)
+    assert data(await manager.claim_jobs_for_processing(WORKER, 1)) == []
+    sooner = env.clock.now() + timedelta(minutes=1)
+    moved = data(await manager.store.update_job(replace(put_off, retry_delay_until=sooner)))
+    assert moved.retry_delay_until == sooner
+    env.clock.set(sooner)
+    assert (await claimed(manager)).id == queued.id
+    done(await manager.process_job_failure(queued.id, "once"))
+    retry = await read(manager, queued.id)
+    pooled = data(
+        await manager.store.update_job(replace(retry, status=S.QUEUED, retry_delay_until=None))
+    )
+    assert (pooled.status, pooled.retry_count, pooled.exception) == (S.QUEUED, 1, "once")
+    assert await read(manager, queued.id) == pooled
+    assert (await claimed(manager)).id == queued.id
 
 
 @suite.case(UPDATE, "what a status cannot carry is refused, not dropped")
@@ -280,7 +345,7 @@ async def _(env: Env) -> None:
     updated = data(await manager.store.update_job_exception(job.id, "a warning"))
     assert (updated.status, updated.exception) == (S.IN_PROGRESS, "a warning")
     assert updated == replace(job, result="half", exception="a warning")
-    raised = data(await manager.store.update_job_exception(job.id, ValueError("from code")))
+    raised = data(await ours(manager).update_job_exception(job.id, ValueError("from code")))
     assert raised.exception == "from code"
 
 
@@ -321,7 +386,7 @@ class LateManager(CoreManager):
 @suite.case(UPDATE, "a copy whose claim is lost during the update takes the job from nobody")
 async def _(env: Env) -> None:
     manager = await open_manager(env)
-    plain = manager.store.records.manager
+    plain = ours(manager).records.manager
     late = LateManager(plain.store, clock=plain.clock, policies=plain.policies, tenant=plain.tenant)
     for target in (S.QUEUED, S.COMPLETED, S.FAILED, S.CANCELED):
         await submitted(manager)
@@ -332,9 +397,9 @@ async def _(env: Env) -> None:
             assert (await claimed(manager, OTHER_WORKER)).id == job_id
 
         late.meanwhile = lose_it
-        manager.store.records.manager = late
+        ours(manager).records.manager = late
         assert code(await manager.store.update_job(replace(stale, status=target))) == "CLAIM_LOST"
-        manager.store.records.manager = plain
+        ours(manager).records.manager = plain
         held = await read(manager, stale.id)
         assert (held.status, held.worker_id) == (S.IN_PROGRESS, OTHER_WORKER), target
         done(await manager.process_job_success(stale.id))

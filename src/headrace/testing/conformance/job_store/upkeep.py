@@ -29,7 +29,9 @@ STORE_ONLY = "What JobStore Should NOT Do"
 MANAGER_ONLY = "JobManager Responsibilities (Business Logic)"
 
 
-@suite.case(SCHEDULED, "it succeeds, counts what is due, and changes no job that is not")
+@suite.case(
+    SCHEDULED, "it succeeds, counts what it put into the pool, and changes no job that is not due"
+)
 async def _(env: Env) -> None:
     manager = await open_manager(env)
     assert (await manager.process_scheduled_jobs()).data == 0
@@ -38,6 +40,8 @@ async def _(env: Env) -> None:
     assert await read(manager, job.id) == job
     env.clock.advance(4)
     assert data(await manager.process_scheduled_jobs()) == 1
+    assert (await read(manager, job.id)).status is JobStatus.QUEUED
+    assert (await manager.process_scheduled_jobs()).data == 0
     assert (await claimed(manager)).id == job.id
 
 
