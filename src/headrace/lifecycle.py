@@ -311,7 +311,7 @@ def check_lease(job: Job, token: str, now: datetime) -> None:
     """Raise unless the token's holder may write. The order is part of the contract.
 
     JobCancelled, then JobTerminal, then StaleToken, then LeaseExpired ("not found" comes before all
-    of them and is the reader's to say).
+    of them and is the reader's to say). No lease outlasts its job's lifetime or execution timeout.
     """
     if job.state in (State.CANCELLED, State.ABANDONED):
         raise JobCancelled(f"job {job.id} is {job.state}; the write was refused", job_id=job.id)
@@ -324,15 +324,46 @@ def check_lease(job: Job, token: str, now: datetime) -> None:
             f"the lease token is not the present one of job {job.id}; the write was refused",
             job_id=job.id,
         )
-    if job.lease_until is not None and job.lease_until <= now:
-        raise lease_expired(job)
+    if not lease_holds(job, now):
+        raise lease_expired(job, now)
 
 
-def lease_expired(job: Job) -> LeaseExpired:
-    when = "" if job.lease_until is None else f" at {job.lease_until.isoformat()}"
-    return LeaseExpired(
-        f"the lease of job {job.id} lapsed{when}; the write was refused", job_id=job.id
+def lease_holds(job: Job, now: datetime) -> bool:
+    """Whether the lease of a leased job goes on. What every store's fence must equal.
+
+    An execution timeout is exceeded by who runs longer; the other two are over when they are reached.
+    """
+    timeout = times_out_at(job)
+    return (
+        (job.lease_until is None or job.lease_until > now)
+        and (job.expires_at is None or job.expires_at > now)
+        and (timeout is None or timeout >= now)
     )
+
+
+def times_out_at(job: Job) -> datetime | None:
+    """Until when the present attempt may run: its execution timeout counts from the claim."""
+    if not job.is_leased or job.assigned_at is None or job.timeout_seconds is None:
+        return None
+    return job.assigned_at + timedelta(seconds=job.timeout_seconds)
+
+
+def is_overdue(job: Job, now: datetime) -> bool:
+    """Whether a leased job has run into its lifetime or execution timeout, whatever its lease."""
+    return job.is_leased and not lease_holds(replace(job, lease_until=None), now)
+
+
+def lease_expired(job: Job, now: datetime) -> LeaseExpired:
+    """Why the lease does not hold: the one refusal, whichever of its ends came first."""
+    timeout = times_out_at(job)
+    if job.expires_at is not None and job.expires_at <= now:
+        why = f"the lifetime of job {job.id} ended at {job.expires_at.isoformat()}"
+    elif timeout is not None and timeout < now:
+        why = f"job {job.id} exceeded its execution timeout at {timeout.isoformat()}"
+    else:
+        when = "" if job.lease_until is None else f" at {job.lease_until.isoformat()}"
+        why = f"the lease of job {job.id} lapsed{when}"
+    return LeaseExpired(f"{why}; the write was refused", job_id=job.id)
 
 
 # --- applying ------------------------------------------------------------------------------------
@@ -360,12 +391,22 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     verb = VERBS[type(command)]
     token = command.token if isinstance(command, _WorkerCommand) else None
     if token is not None:
-        check_lease(job, token, now)
+        check_lease(_as_reported(job, command), token, now)
     rule = _pick(job, command, verb, now, fenced=token is not None)
     fields = _effects(job, command, rule, now)
     after = replace(job, **fields)
     detail = history.update_of(job, after) if verb is Verb.UPDATE else None
     return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), now, detail))
+
+
+def _as_reported(job: Job, command: Command) -> Job:
+    """The job as its lease is checked: that it ran into its execution timeout is what a holder may report."""
+    says_so = (
+        isinstance(command, Fail)
+        and command.failure is not None
+        and command.failure.category is Category.TIMEOUT
+    )
+    return replace(job, timeout_seconds=None) if says_so else job
 
 
 def _pick(job: Job, command: Command, verb: Verb, now: datetime, *, fenced: bool) -> Rule:

@@ -37,6 +37,7 @@ from tests.planted import (
     schedules,
     shares,
 )
+from tests.planted import graph as graph_races
 from tests.planted.defect import Defect, patched
 
 # --- the wrong pieces ----------------------------------------------------------------------------
@@ -233,6 +234,7 @@ DEFECTS |= shares.DEFECTS
 DEFECTS |= completion.DEFECTS
 DEFECTS |= encryption.DEFECTS
 DEFECTS |= fencing.DEFECTS
+DEFECTS |= graph_races.DEFECTS
 DEFECTS |= limits.DEFECTS
 DEFECTS |= metadata.DEFECTS
 DEFECTS |= pace.DEFECTS

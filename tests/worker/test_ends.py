@@ -10,6 +10,7 @@ import pytest
 
 from headrace import Context, Headrace, PermanentError, State, SyncContext, TemporaryError
 from headrace.app import Observer
+from headrace.errors import JobFailed
 from headrace.model import Category
 from headrace.worker import Settings, Worker
 from tests.worker.running import PATIENCE_SECONDS, reached, until, working
@@ -88,6 +89,22 @@ async def test_a_result_that_is_known_is_not_thrown_away_while_the_log_is_writte
         async with working(app):
             assert await app.wait(await charge.submit(), 30) == "charged"
     assert charged == [1]
+
+
+async def test_what_a_handler_logged_before_its_timeout_is_kept(store_url: str) -> None:
+    app = Headrace(store_url)
+
+    @app.task(timeout=0.4, max_attempts=1)
+    async def endless(ctx: Context) -> None:
+        ctx.log("began")
+        await asyncio.sleep(60)
+
+    async with app, working(app):
+        job = await endless.submit()
+        with pytest.raises(JobFailed, match="ran longer than"):
+            await app.wait(job, 30)
+        manager = await app.manager()
+        assert [line["text"] for line in (await manager.get(job.id)).log] == ["began"]
 
 
 async def test_who_sees_that_it_must_stop_and_returns_has_stopped(store_url: str) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace import codec, completion
+from headrace import codec, completion, lifecycle
 from headrace.app.bridge import Bridge
 from headrace.app.results import BatchResult, batch_results
 from headrace.clock import Clock
@@ -88,9 +88,9 @@ class Context:
         self._is_cancelled = True
 
     def begin(self) -> None:
-        """The handler starts now, and its execution timeout with it."""
-        if self.job.timeout_seconds is not None and self.deadline is None:
-            self.deadline = self.clock.now() + timedelta(seconds=self.job.timeout_seconds)
+        """The handler starts now. Its execution timeout counts from the claim: so does the store."""
+        if self.deadline is None:
+            self.deadline = lifecycle.times_out_at(self.job)
 
     @property
     def attempt(self) -> int:

@@ -158,10 +158,13 @@ async def ripple_or_leave(context: Context, touched: Sequence[Edge]) -> None:
 async def ripple(context: Context, touched: Sequence[Edge]) -> int:
     """Judge every child of these edges, then the children of those that fell. How many changed.
 
-    Every way out of blocked leaves it for good, so a child that has moved on needs no second look.
+    A child that has moved on meanwhile is looked at again: it may be blocked still, with other metadata.
+    What is judged cannot be overtaken: whoever adds an edge to a child holds the lease of one of its open
+    parents, so where all have ended no edge can come.
     """
     changed = 0
-    while touched:
+    rounds_left = CONFLICTS_MAX
+    while touched and rounds_left:
         children = list(dict.fromkeys(edge.child_id for edge in touched))
         joins = await context.store.joins(children)
         jobs = await context.store.get(children)  # a child is of its parent's tenant
@@ -174,7 +177,13 @@ async def ripple(context: Context, touched: Sequence[Edge]) -> int:
         seen = [(edge.parent_id, edge.child_id) for edge in touched]
         committed = await context.store.commit(Commit(changes=changes, seen=seen))
         changed += sum(committed.applied)
-        touched = committed.touched
+        missed = {
+            change.before.id
+            for change, written in zip(changes, committed.applied, strict=True)
+            if not written
+        }
+        rounds_left -= bool(missed)
+        touched = [*committed.touched, *(edge for edge in touched if edge.child_id in missed)]
     return changed
 
 

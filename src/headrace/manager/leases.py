@@ -11,8 +11,8 @@ import msgspec
 from msgspec import UNSET
 
 from headrace import codec, lifecycle, validation
-from headrace.errors import HeadraceError, InvalidLimit, JobNotFound
-from headrace.manager import limits
+from headrace.errors import HeadraceError, InvalidLimit, JobNotFound, LeaseExpired
+from headrace.manager import deadlines, limits
 from headrace.manager.context import Context
 from headrace.model import Job, Lease
 from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerSeen
@@ -162,9 +162,12 @@ async def heartbeat(context: Context, leases: Sequence[Lease]) -> Heartbeats:
         or fence.job_id not in extended
         or job.token != fence.token
     }
+    refused = {fence.job_id: error for fence, error in missing.items()}
+    if late := [job_id for job_id, error in refused.items() if isinstance(error, LeaseExpired)]:
+        await deadlines.enforce(context, late)
     return Heartbeats(
         extended,
-        {fence.job_id: error for fence, error in missing.items()},
+        refused,
         tuple(lease for lease in leases if Fence(lease.job_id, lease.token) in missing),
     )
 
@@ -189,24 +192,29 @@ async def annotate(
     log: object = UNSET,
 ) -> None:
     """Write progress, a checkpoint or the log lines, or raise why the lease's holder may not."""
-    job = await context.read_one(lease.job_id)
-    lifecycle.check_lease(job, lease.token, context.now())
-    if progress is not None and not _is_fraction(progress):
-        raise InvalidLimit(f"progress is {progress}; it must be from 0 to 1; nothing was changed")
-    limit = context.policy(job.queue).payload_bytes_max
-    said = Note(
-        progress=progress,
-        progress_note=None
-        if note is None
-        else validation.check_text(note, "the note", NOTE_CHARS_MAX),
-        checkpoint_json=None
-        if checkpoint is UNSET
-        else codec.encode(checkpoint, what="checkpoint", limit=limit),
-        log_json=None if log is UNSET else codec.encode(log, what="log", limit=limit),
-    )
-    written = await context.store.annotate(lease, context.sealing.note(job, said), context.now())
-    if not written:
-        raise _why_not(context, (await context.read([lease.job_id])).get(lease.job_id), lease)
+    async with deadlines.enforced(context, lease.job_id):
+        job = await context.read_one(lease.job_id)
+        lifecycle.check_lease(job, lease.token, context.now())
+        if progress is not None and not _is_fraction(progress):
+            raise InvalidLimit(
+                f"progress is {progress}; it must be from 0 to 1; nothing was changed"
+            )
+        limit = context.policy(job.queue).payload_bytes_max
+        said = Note(
+            progress=progress,
+            progress_note=None
+            if note is None
+            else validation.check_text(note, "the note", NOTE_CHARS_MAX),
+            checkpoint_json=None
+            if checkpoint is UNSET
+            else codec.encode(checkpoint, what="checkpoint", limit=limit),
+            log_json=None if log is UNSET else codec.encode(log, what="log", limit=limit),
+        )
+        written = await context.store.annotate(
+            lease, context.sealing.note(job, said), context.now()
+        )
+        if not written:
+            raise _why_not(context, (await context.read([lease.job_id])).get(lease.job_id), lease)
 
 
 def _is_fraction(value: object) -> bool:
@@ -222,4 +230,4 @@ def _why_not(context: Context, job: Job | None, fence: Fence) -> HeadraceError:
     except HeadraceError as error:
         return error
     # It holds now though it did not a moment ago: a clock that was set back. Ask again.
-    return lifecycle.lease_expired(job)
+    return lifecycle.lease_expired(job, context.now())

@@ -10,9 +10,10 @@ from msgspec.structs import replace
 from headrace import graph, lifecycle, validation
 from headrace.errors import DependencyCycle, DependencyNotFound
 from headrace.manager.context import Context
+from headrace.manager.kinship import Kinship
 from headrace.model import Dependency, DependencyKind, Edge, Event, Job, State
 from headrace.spec import stricter
-from headrace.stores.base import Fence
+from headrace.stores.base import Fence, Kin
 
 
 class KeyRule(msgspec.Struct, frozen=True):
@@ -44,8 +45,8 @@ class Placement(msgspec.Struct, frozen=True):
     edges: Sequence[Edge] = ()
     parents: Mapping[str, State | None] = {}
     """The stored parents and their outcome as read: the guard of the insertion."""
-    joins: Mapping[str, Sequence[str]] = {}
-    """For each job that joins (FAN_IN), the parents that may still spawn."""
+    kin: Mapping[str, Kin] = {}
+    """What else of the graph the places were computed from: the other guard."""
 
 
 async def place(
@@ -56,7 +57,8 @@ async def place(
         return Placement([lifecycle.submit(draft.job) for draft in drafts])
     batch = {draft.job.id: draft.job for draft in drafts}
     needs = {draft.job.id: _by_twin(draft.dependencies, twins) for draft in drafts}
-    needs = await _with_spawned(context, needs)
+    kinship = Kinship(context)
+    needs = await _with_spawned(context, kinship, needs)
     stored = await _stored_parents(context, batch, needs)
     order = graph.order(
         {
@@ -77,40 +79,11 @@ async def place(
     if spawner is not None:
         # What a spawned job brings along is not itself spawned: a join does not wait for a webhook.
         spawned = [job for job, _ in born.values() if job.parent_id is not None]
-        edges += await _joined_by(context, spawner, spawned, edges)
+        edges += await _joined_by(kinship, spawner, spawned, edges)
+    for job in stored.values():
+        kinship.stands(job)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
-    return Placement(
-        [born[draft.job.id] for draft in drafts], edges, parents, _joins(needs, stored)
-    )
-
-
-def _joins(
-    needs: Mapping[str, Sequence[Dependency]], stored: Mapping[str, Job]
-) -> dict[str, list[str]]:
-    joins: dict[str, list[str]] = {}
-    for child, wanted in needs.items():
-        for need in wanted:
-            parent = stored.get(need.job_id)
-            if need.kind is DependencyKind.FAN_IN and parent is not None and parent.is_leased:
-                joins.setdefault(child, []).append(need.job_id)
-    return joins
-
-
-async def late_spawned(context: Context, placement: Placement) -> Placement:
-    """Edges for what was spawned between looking at a join's parents and storing the join.
-
-    Whoever spawns from now on sees the join; whoever did so before is seen here.
-    """
-    edges: list[Edge] = []
-    parents: dict[str, State | None] = {}
-    known = {(edge.parent_id, edge.child_id) for edge in placement.edges}
-    for child, spawners in placement.joins.items():
-        for spawner in spawners:
-            for job in await context.store.spawned(spawner):
-                if job.id != child and (job.id, child) not in known:
-                    edges.append(Edge(job.id, child, DependencyKind.FAN_IN, _outcome(job)))
-                    parents[job.id] = _outcome(job)
-    return Placement((), edges, parents)
+    return Placement([born[draft.job.id] for draft in drafts], edges, parents, kinship.kin)
 
 
 def _by_twin(
@@ -124,17 +97,25 @@ def _by_twin(
 
 
 async def _with_spawned(
-    context: Context, needs: Mapping[str, tuple[Dependency, ...]]
+    context: Context, kinship: Kinship, needs: Mapping[str, tuple[Dependency, ...]]
 ) -> dict[str, tuple[Dependency, ...]]:
-    """A join waits for what its parents have spawned so far, as well as for what they spawn from now on."""
+    """A join waits for what its parents, and those in turn, have spawned so far and spawn from now on."""
     widened = {}
     for child, wanted in needs.items():
         more = {need.job_id: need for need in wanted}
-        for need in wanted:
-            if need.kind is DependencyKind.FAN_IN and need.job_id not in needs:
-                for job in await context.store.spawned(need.job_id):
-                    if job.id != child and job.id not in needs and context.sees(job):
-                        more.setdefault(job.id, Dependency(job.id, DependencyKind.FAN_IN))
+        spawners = [
+            need.job_id
+            for need in wanted
+            if need.kind is DependencyKind.FAN_IN and need.job_id not in needs
+        ]
+        for spawner in spawners:  # grows while it is walked
+            for job in await kinship.spawned(spawner):
+                if job.id == child or job.id in needs or not context.sees(job):
+                    continue
+                if job.id not in more or more[job.id].kind is not DependencyKind.FAN_IN:
+                    more[job.id] = Dependency(job.id, DependencyKind.FAN_IN)
+                    spawners.append(job.id)
+            graph.check_width(child, len(more))
         graph.check_width(child, len(more))
         widened[child] = tuple(more.values())
     return widened
@@ -174,17 +155,14 @@ def _among(job: Job, parents: Sequence[tuple[DependencyKind, Job]]) -> tuple[Job
 
 
 async def _joined_by(
-    context: Context, spawner: Fence, spawned: Sequence[Job], edges: Sequence[Edge]
+    kinship: Kinship, spawner: Fence, spawned: Sequence[Job], edges: Sequence[Edge]
 ) -> list[Edge]:
     """Whoever waits for the spawner by FAN_IN waits for what it spawns, too."""
-    joins = [
-        edge.child_id
-        for edge in await context.store.edges(parent_id=spawner.job_id)
-        if edge.kind is DependencyKind.FAN_IN and edge.outcome is None
-    ]
+    joins = await kinship.joins(spawner.job_id)
     if not joins or not spawned:
         return []
-    above = await _ancestors(context, {edge.parent_id for edge in edges})
+    new = {edge.child_id for edge in edges}
+    above = await kinship.ancestors({edge.parent_id for edge in edges} - new)
     added: list[Edge] = []
     for join in joins:
         if join in above:
@@ -192,22 +170,11 @@ async def _joined_by(
                 f"a job spawned by {spawner.job_id} would wait for {join}, which waits for all that "
                 f"{spawner.job_id} spawns; {validation.UNCHANGED}"
             )
-        present = await context.store.edges(child_id=join)
-        graph.check_width(join, len(present) + len(spawned))
+        graph.check_width(join, len(await kinship.parents(join)) + len(spawned))
+        kinship.bound(join, graph.DEPENDENCIES_MAX - len(spawned))
         graph.check_depth(join, max(job.depth for job in spawned) + 1)
         added += [Edge(job.id, join, DependencyKind.FAN_IN) for job in spawned]
     return added
-
-
-async def _ancestors(context: Context, ids: set[str]) -> set[str]:
-    """These jobs and all they wait for, however far up."""
-    seen: set[str] = set()
-    unread = set(ids)
-    while unread:
-        seen |= unread
-        found = [edge for job_id in unread for edge in await context.store.edges(child_id=job_id)]
-        unread = {edge.parent_id for edge in found if edge.outcome is None} - seen
-    return seen
 
 
 def _outcome(job: Job) -> State | None:

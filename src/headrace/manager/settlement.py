@@ -60,7 +60,7 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     bad: dict[int, HeadraceError] = {}
     for index, outcome in enumerate(outcomes):
         try:
-            orders.append(_order(context, outcome))
+            orders.append(order(context, outcome))
         except HeadraceError as error:
             bad[index] = error
     settled = await change_each(context, orders)
@@ -88,7 +88,7 @@ def failure_of(
     return Failure(message, category or Category.TEMPORARY, code)
 
 
-def _order(context: Context, outcome: Outcome) -> Order:
+def order(context: Context, outcome: Outcome) -> Order:
     """Checked now, where the caller can still be told; decided later, with the job at hand."""
     validation.check_id(outcome.job_id)
     result_json: bytes | None = None

@@ -23,8 +23,8 @@ from headrace.errors import (
 from headrace.manager import admission
 from headrace.manager.changes import CONFLICTS_MAX, ripple_or_leave
 from headrace.manager.context import Context
-from headrace.manager.placement import Draft, KeyRule, Placement, late_spawned, place
-from headrace.model import DEFAULT_TENANT, Edge, Job
+from headrace.manager.placement import Draft, KeyRule, place
+from headrace.model import DEFAULT_TENANT, Job
 from headrace.policy import IdSource, OnDuplicateId, Policy
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, KeyScope
@@ -206,6 +206,7 @@ async def _attempt(
         now=now,
         edges=placement.edges,
         parents=placement.parents,
+        kin=placement.kin,
         keys=_holds(new, now),
         fence=spawner,
     )
@@ -213,8 +214,7 @@ async def _attempt(
     if isinstance(answer, Clash):
         return answer
     stored = {job.id: job for job in answer.jobs}
-    edges = [*insertion.edges, *await _join_late(context, placement)]
-    falling = [edge for edge in edges if edge.outcome is not None and not edge.seen]
+    falling = [edge for edge in insertion.edges if edge.outcome is not None and not edge.seen]
     if falling:
         await ripple_or_leave(context, falling)
         stored |= await _as_now(context, list(stored))
@@ -223,20 +223,6 @@ async def _attempt(
         tuple(known[twins[draft.job.id]] for draft in drafts),
         tuple(draft.job.id in stored for draft in drafts),
     )
-
-
-async def _join_late(context: Context, placement: Placement) -> Sequence[Edge]:
-    """Let joins wait for what was spawned while they were being stored."""
-    for _ in range(CONFLICTS_MAX if placement.joins else 0):
-        late = await late_spawned(context, placement)
-        if not late.edges:
-            return ()
-        insertion = Insertion(
-            jobs=(), events=(), now=context.now(), edges=late.edges, parents=late.parents
-        )
-        if isinstance(await context.store.insert(insertion), Inserted):
-            return late.edges
-    return ()
 
 
 async def _as_now(context: Context, ids: Sequence[str]) -> Mapping[str, Job]:

@@ -65,6 +65,19 @@ class Fence(Discreet, frozen=True):
     token: str
 
 
+class Kin(msgspec.Struct, frozen=True, kw_only=True):
+    """The graph around a stored job, as a check has relied on it. None: it has not looked."""
+
+    version: int | None = None
+    """The job is stored, and at this version."""
+    parents_max: int | None = None
+    """No more edges than this lead into it."""
+    joins: Sequence[str] | None = None
+    """No other jobs than these wait for it by FAN_IN."""
+    spawned: Sequence[str] | None = None
+    """It has spawned no other jobs than these."""
+
+
 class Insertion(msgspec.Struct, frozen=True, kw_only=True):
     """New jobs and all that must be stored, or not stored, with them."""
 
@@ -78,6 +91,10 @@ class Insertion(msgspec.Struct, frozen=True, kw_only=True):
     parents: Mapping[str, State | None] = {}
     """Every stored parent named by `edges`: its outcome as it was read, None while it had not ended.
     The insertion only holds if that is still so."""
+    kin: Mapping[str, Kin] = {}
+    """By the id of a stored job: what the edges and the depths of these jobs were computed from. The
+    insertion only holds if that is still so, and of two insertions at once whose edges or spawned jobs
+    concern each other's kin the later one sees the earlier one."""
     keys: Sequence[KeyHold] = ()
     fence: Fence | None = None
     """The running job that spawns these."""
@@ -98,6 +115,8 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
     """These keys are held already."""
     parents: Sequence[str] = ()
     """These parents are gone, or have ended since they were read."""
+    kin: Sequence[str] = ()
+    """Around these jobs the graph is not as it was read."""
     fence: bool = False
     """The fence does not hold any more."""
 
@@ -187,11 +206,23 @@ class Commit(msgspec.Struct, frozen=True, kw_only=True):
     changes: Sequence[Change]
     """At most one per job."""
     seen: Sequence[tuple[str, str]] = ()
-    """(parent_id, child_id) of edges whose outcome the child has been judged by."""
+    """(parent_id, child_id) of edges whose outcome the child has been judged by. Where the child's own change
+    is not written it has not been judged: those edges stay unseen."""
     together: bool = False
     """All or nothing; otherwise each change stands or falls alone."""
     leases_as_read: bool = False
     """Compare `lease_until` too: whoever declares a lease lapsed must not undo a heartbeat."""
+
+    def seen_given(self, applied: Sequence[bool]) -> Sequence[tuple[str, str]]:
+        """What has been seen, when these changes (one answer each, in order) were written."""
+        if all(applied):
+            return self.seen
+        left = {
+            change.before.id
+            for change, written in zip(self.changes, applied, strict=False)
+            if not written
+        }
+        return [pair for pair in self.seen if pair[1] not in left]
 
 
 class Committed(msgspec.Struct, frozen=True):

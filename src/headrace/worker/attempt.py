@@ -8,7 +8,7 @@ import enum
 import logging
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec.structs import replace
@@ -53,6 +53,7 @@ logger = logging.getLogger("headrace.worker")
 SNOOZE_SECONDS_DEFAULT = 60.0
 REFUSALS_MAX = 5
 """An outcome that is refused for what it holds is replaced, so often at most."""
+_LAST_WORDS = timedelta(seconds=1)
 SEALED_SNOOZE_SECONDS = 30.0
 """A worker without the key of a job looks at it this often."""
 
@@ -94,6 +95,7 @@ class Attempt:
         "_execute",
         "_has_begun",
         "_has_ended",
+        "_log_writer",
         "_refusals",
         "_runner",
         "_started",
@@ -114,6 +116,7 @@ class Attempt:
         self._runner: asyncio.Task[None] | None = None
         self._has_begun = False
         self._has_ended = False
+        self._log_writer: asyncio.Task[None] | None = None
         self._refusals = 0
         self._started: float | None = None
         self.context = Context(task.app, job, manager)
@@ -149,10 +152,30 @@ class Attempt:
             self._done(self, self._stopped())  # it never gets to say so itself
 
     def stop_if_late(self, now: datetime) -> None:
-        """Stop a handler that has run into its execution timeout."""
-        deadline = self.context.deadline
-        if deadline is not None and now >= deadline and self.why is None:
+        """Stop a handler that has run into its execution timeout, or the end of its job's lifetime.
+
+        What it has to say of the latter is refused, and the job is dead.
+        """
+        deadlines = (self.context.deadline, self.job.expires_at)
+        ends = min((end for end in deadlines if end is not None), default=None)
+        if ends is None or self.why is not None or self._has_ended:
+            return
+        if now >= ends:
             self.stop(Why.TIMEOUT)
+        elif ends - now <= self._last_words and self._log_writer is None:
+            # What it has logged could not be written any more then.
+            self._log_writer = asyncio.get_running_loop().create_task(self._write_log())
+
+    @property
+    def _last_words(self) -> timedelta:
+        """So long before the deadline the log is written."""
+        seconds = self.job.timeout_seconds
+        return _LAST_WORDS if seconds is None else min(_LAST_WORDS, timedelta(seconds=seconds / 4))
+
+    async def _write_log(self) -> None:
+        if self.context.has_unwritten_log:
+            with contextlib.suppress(HeadraceError):
+                await self.context.flush_log()
 
     @property
     def seconds(self) -> float:
@@ -232,8 +255,11 @@ class Attempt:
         self._has_ended = True
         if self.context.has_unwritten_log and self.why is not Why.LOST:
             # A lease that is gone is what recording the outcome will hear of, too.
-            with contextlib.suppress(HeadraceError):
-                await self.context.flush_log()
+            # And a result that is known must not come too late because its log is slow to write.
+            left = self.context.remaining_seconds
+            with contextlib.suppress(HeadraceError, TimeoutError):
+                async with asyncio.timeout(None if left is None else max(left, 0.0) / 2):
+                    await self.context.flush_log()
         return outcome
 
     def _stopped(self) -> Outcome | None:

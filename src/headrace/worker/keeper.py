@@ -12,7 +12,6 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 
 from headrace.app import Context, Headrace
 from headrace.errors import HeadraceError, StoreError
@@ -28,8 +27,6 @@ logger = logging.getLogger("headrace.worker")
 _TICK_SECONDS = (0.02, 1.0)
 _RESTART_SECONDS = 1.0
 _BEAT_SECONDS_MIN = 0.5
-_GIVE_UP = timedelta(seconds=10)
-"""A handler this long past its timeout that still holds the loop is given up: its lease may lapse."""
 
 Report = Callable[[Lease, Why], None]
 
@@ -184,7 +181,7 @@ class Keeper:
             if hold.lapses_at is not None
             and hold.beat_at <= now < hold.lapses_at
             and hold.reported is not Why.LOST
-            and not _is_given_up(hold, manager)
+            and not (_is_late(hold, manager) and now < _last_call(hold))
         ]
         if not due:
             return
@@ -240,7 +237,13 @@ class Keeper:
             raise HeadraceError("the worker's event loop has ended") from error
 
 
-def _is_given_up(hold: _Hold, manager: JobManager) -> bool:
-    """Its handler is so far past its timeout that it must be holding up the loop."""
+def _is_late(hold: _Hold, manager: JobManager) -> bool:
+    """Its handler is past its timeout, and has been told to stop. It may use up the lease it has."""
     deadline = hold.context.deadline
-    return deadline is not None and manager.clock.now() > deadline + _GIVE_UP
+    return deadline is not None and manager.clock.now() > deadline
+
+
+def _last_call(hold: _Hold) -> float:
+    """One that has not stopped by then must be holding up the loop: its heartbeat is refused, and ends it."""
+    assert hold.lapses_at is not None
+    return hold.lapses_at - (hold.lease.seconds or 0.0) / 3

@@ -147,7 +147,7 @@ class Queue:
         """Fan out from a running job, all or none, only while its lease holds; the ids, in order.
 
         Jobs that wait for the spawner by FAN_IN wait for what it spawns, too. `join`: one more job,
-        last in the answer, that waits for all the others by FAN_IN.
+        last in the answer, that waits for all the others by FAN_IN. Refused when `complete` is.
         """
         batch = listed(jobs, "jobs")
         if join is not None:
@@ -158,8 +158,10 @@ class Queue:
                     join, dependencies=[*listed(join.dependencies, "dependencies"), *needs]
                 )
             )
+        specs = specs_of(batch)
         async with acknowledged(self.submission_timeout):
-            submitted = await self.manager.spawn(id_text(job_id), _text(token), specs_of(batch))
+            job_id = await self._in_time(job_id)
+            submitted = await self.manager.spawn(job_id, _text(token), specs)
         return self._submitted(batch, submitted)
 
     def _submitted(self, requests: Sequence[JobRequest], submitted: Submitted) -> tuple[str, ...]:
@@ -184,8 +186,11 @@ class Queue:
         return self._views(await self.manager.claim(worker, types=types, limit=limit))
 
     async def heartbeat(self, job_id: Id, token: str) -> Job:
-        """Stay invisible for another visibility timeout; `cancel_requested` tells to stop."""
-        job_id = id_text(job_id)
+        """Stay invisible for another visibility timeout; `cancel_requested` tells to stop.
+
+        Refused once the execution timeout or the lifetime has passed, as `complete` is.
+        """
+        job_id = await self._in_time(job_id)
         job = await self.manager.get(job_id)
         beat = await self.manager.heartbeat([Lease(job.id, _text(token), job.lease_seconds)])
         if job_id in beat.refused:
@@ -196,8 +201,9 @@ class Queue:
         )
 
     async def checkpoint(self, job_id: Id, token: str, value: Any) -> None:
-        """Keep what the next attempt should know."""
-        await self.manager.checkpoint(id_text(job_id), _text(token), value)
+        """Keep what the next attempt should know. Refused when `complete` is."""
+        job_id = await self._in_time(job_id)
+        await self.manager.checkpoint(job_id, _text(token), value)
 
     async def complete(self, job_id: Id, token: str, result: Any = None) -> Job:
         """The handler succeeded. Refused once the execution timeout or the lifetime has passed."""

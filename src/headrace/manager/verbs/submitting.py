@@ -10,6 +10,7 @@ import msgspec
 from headrace import lifecycle, validation
 from headrace.manager import (
     batches,
+    deadlines,
     submission,
 )
 from headrace.manager.placement import Draft
@@ -43,9 +44,10 @@ class Submitting(Verbs):
     ) -> submission.Submitted:
         """Submit from inside a running job: only while its lease holds, all or none."""
         job = await self._context.read_one(validation.check_id(job_id))
-        lifecycle.check_lease(job, token, self._context.now())
-        own = [msgspec.structs.replace(one, tenant=one.tenant or job.tenant) for one in specs]
-        return await submission.submit(self._context, own, spawner=Fence(job_id, token))
+        async with deadlines.enforced(self._context, job_id):
+            lifecycle.check_lease(job, token, self._context.now())
+            own = [msgspec.structs.replace(one, tenant=one.tenant or job.tenant) for one in specs]
+            return await submission.submit(self._context, own, spawner=Fence(job_id, token))
 
     async def submit_batch(
         self,

@@ -10,6 +10,7 @@ from headrace import validation
 from headrace.completion import Occasion
 from headrace.errors import HeadraceError, TemporaryError
 from headrace.manager import (
+    deadlines,
     leases,
     occasions,
     settlement,
@@ -115,7 +116,7 @@ class Working(Verbs):
 
     async def settle(self, outcomes: Sequence[Outcome]) -> Settled:
         """Record the ends of many attempts in one step; each stands or is refused alone."""
-        return await settlement.settle(self._context, outcomes)
+        return await deadlines.settle(self._context, outcomes)
 
     async def complete(self, job_id: str, token: str | None, result: Any = None) -> Changed:
         """The attempt succeeded."""
@@ -176,7 +177,7 @@ class Working(Verbs):
         )
 
     async def _settle(self, outcome: Outcome) -> Changed:
-        settled = await settlement.settle(self._context, [outcome])
+        settled = await deadlines.settle(self._context, [outcome])
         (answer,) = settled.outcomes
         if isinstance(answer, HeadraceError):
             raise answer

@@ -59,6 +59,14 @@ class Edges:
     def into_child(self, child_id: str) -> list[Edge]:
         return list(self._into.get(child_id, {}).values())
 
+    def count_into(self, child_id: str) -> int:
+        return len(self._into.get(child_id, {}))
+
+    def joins_of(self, parent_id: str) -> list[str]:
+        """Who waits for the parent by FAN_IN."""
+        found = self._from.get(parent_id, {}).values()
+        return [edge.child_id for edge in found if edge.kind is DependencyKind.FAN_IN]
+
     def join(self, child_id: str) -> Join:
         counts = self._outcomes.get(child_id, Counter())
         return Join(

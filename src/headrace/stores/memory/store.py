@@ -32,6 +32,7 @@ from headrace.stores.base import (
     Inserted,
     Insertion,
     KeyScope,
+    Kin,
     Note,
     Pause,
     Query,
@@ -139,7 +140,7 @@ class MemoryStore:
             for change, current in zip(commit.changes, applied, strict=True):
                 if current:
                     touched += self._write(change)
-            self._edges.see(commit.seen)
+            self._edges.see(commit.seen_given(applied))
             if any(applied):
                 self._log.wake()
             return Committed(applied, touched)
@@ -376,7 +377,7 @@ class MemoryStore:
         return taken
 
     def _clash(self, insertion: Insertion) -> Clash | None:
-        """The first kind of clash, if any, in the order fence, parents, ids, keys."""
+        """The first kind of clash, if any, in the order fence, parents, kin, ids, keys."""
         if insertion.fence is not None and not self._holds(insertion.fence, insertion.now):
             return Clash(fence=True)
         moved = [
@@ -386,12 +387,29 @@ class MemoryStore:
         ]
         if moved:
             return Clash(parents=moved)
+        grown = [
+            job_id for job_id, kin in insertion.kin.items() if not self._is_as_read(job_id, kin)
+        ]
+        if grown:
+            return Clash(kin=grown)
         ids = [job.id for job in insertion.jobs if job.id in self._jobs]
         if ids:
             return Clash(ids=ids)
         scopes = [hold.scope for hold in insertion.keys]
         held = [scope for scope in scopes if self._keys.holder(scope, insertion.now)]
         return Clash(keys=held) if held else None
+
+    def _is_as_read(self, job_id: str, kin: Kin) -> bool:
+        job = self._jobs.get(job_id)
+        if kin.version is not None and (job is None or job.version != kin.version):
+            return False
+        if kin.parents_max is not None and self._edges.count_into(job_id) > kin.parents_max:
+            return False
+        joins = () if kin.joins is None else self._edges.joins_of(job_id)
+        spawned = () if kin.spawned is None else self._jobs.spawned(job_id)
+        return set(joins) <= set(kin.joins or ()) and {one.id for one in spawned} <= set(
+            kin.spawned or ()
+        )
 
     def _write(self, change: Change) -> list[Edge]:
         """One change with all that goes with it; the edges it settled."""
@@ -417,7 +435,7 @@ class MemoryStore:
             job is not None
             and job.token is not None
             and job.token == fence.token
-            and (job.lease_until is None or job.lease_until > now)
+            and lifecycle.lease_holds(job, now)
         )
 
 

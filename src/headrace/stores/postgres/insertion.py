@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from msgspec.structs import replace
 
 from headrace.errors import Contention
+from headrace.lifecycle import lease_holds
 from headrace.model import Edge, Event, Job
-from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold
+from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, Kin
 from headrace.stores.postgres import reading
 from headrace.stores.postgres.columns import Column, column
 from headrace.stores.postgres.failures import Violated
@@ -29,6 +30,7 @@ async def insert(session: Session, lanes: Lanes, insertion: Insertion) -> Insert
         *_fence(insertion.fence),
         [storable(parent) for parent in insertion.parents],
         list(insertion.parents.values()),
+        *_kin(insertion.kin),
         *_jobs(jobs, await lanes.of(jobs)),
         *_events(insertion.events),
         *_tags(jobs),
@@ -50,15 +52,11 @@ async def insert(session: Session, lanes: Lanes, insertion: Insertion) -> Insert
 
 
 async def _clash(session: Session, lanes: Lanes, insertion: Insertion) -> Clash | None:
-    """The first kind of clash, if there still is one, in the order fence, parents, ids, keys."""
+    """The first kind of clash, if there still is one, in the order fence, parents, kin, ids, keys."""
     fence, now = insertion.fence, insertion.now
     if fence is not None:
         job = (await reading.get(session, lanes, [fence.job_id])).get(fence.job_id)
-        if (
-            job is None
-            or job.token != fence.token
-            or (job.lease_until is not None and job.lease_until <= now)
-        ):
+        if job is None or job.token != fence.token or not lease_holds(job, now):
             return Clash(fence=True)
     if insertion.parents:
         found = await reading.get(session, lanes, list(insertion.parents))
@@ -70,6 +68,10 @@ async def _clash(session: Session, lanes: Lanes, insertion: Insertion) -> Clash 
         ]
         if moved:
             return Clash(parents=moved)
+    if insertion.kin:
+        grown = await session.read("insert_kin", *_kin(insertion.kin))
+        if grown:
+            return Clash(kin=[job_id for (job_id,) in grown])
     stored = await reading.seqs_of(session, [job.id for job in insertion.jobs])
     if stored:
         return Clash(ids=[job.id for job in insertion.jobs if job.id in stored])
@@ -80,6 +82,16 @@ async def _clash(session: Session, lanes: Lanes, insertion: Insertion) -> Clash 
 
 def _fence(fence: Fence | None) -> tuple[str | None, str | None]:
     return (None, None) if fence is None else (storable(fence.job_id), storable(fence.token))
+
+
+def _kin(kin: Mapping[str, Kin]) -> list[Column]:
+    return [
+        [storable(job_id) for job_id in kin],
+        [one.version for one in kin.values()],
+        [one.parents_max for one in kin.values()],
+        [None if one.joins is None else _array_literal(one.joins) for one in kin.values()],
+        [None if one.spawned is None else _array_literal(one.spawned) for one in kin.values()],
+    ]
 
 
 def _jobs(jobs: Sequence[Job], lanes: list[int]) -> list[Column]:

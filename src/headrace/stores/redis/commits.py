@@ -39,7 +39,8 @@ async def commit(server: Server, wanted: Commit) -> Committed:
         page = changes[start : start + _CHANGES_PER_CALL]
         # Edges are seen only once every child has been judged: with the last page.
         last = start + len(page) == len(changes)
-        committed = await _commit(server, wanted, page, wanted.seen if last else ())
+        seen = wanted.seen_given(applied) if last else ()
+        committed = await _commit(server, wanted, page, seen)
         applied += committed.applied
         touched += committed.touched
     return Committed(applied, touched)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from headrace.clock import to_us
 from headrace.model import Edge, State
-from headrace.stores.base import Clash, Inserted, Insertion
+from headrace.stores.base import Clash, Inserted, Insertion, Kin
 from headrace.stores.redis.codes import STATE_CODE
 from headrace.stores.redis.failures import text_refused
 from headrace.stores.redis.lanes import pack_lane
@@ -41,6 +41,8 @@ async def insert(server: Server, insertion: Insertion) -> Inserted | Clash:
             return Clash(fence=True)
         case b"parents":
             return Clash(parents=[name.decode() for name in rest[0]])
+        case b"kin":
+            return Clash(kin=[name.decode() for name in rest[0]])
         case b"ids":
             return Clash(ids=[name.decode() for name in rest[0]])
         case _:
@@ -75,6 +77,7 @@ def _arguments(insertion: Insertion) -> list[Argument]:
             for hold in insertion.keys
         ],
         more,
+        [_kin(job_id, kin) for job_id, kin in insertion.kin.items()],
     )
     return [_encode(head), *(job.id for job in jobs), *stored, *_edges(insertion.edges)]
 
@@ -88,6 +91,14 @@ def _edges(edges: Sequence[Edge]) -> list[Argument]:
         _encode(flat[start : start + _EDGES_PER_ARGUMENT])
         for start in range(0, len(flat), _EDGES_PER_ARGUMENT)
     ]
+
+
+def _kin(job_id: str, kin: Kin) -> tuple[Any, ...]:
+    return (
+        job_id,
+        *(False if value is None else value for value in (kin.version, kin.parents_max)),
+        *(False if ids is None else list(ids) for ids in (kin.joins, kin.spawned)),
+    )
 
 
 def _code(outcome: State | None) -> str | bool:

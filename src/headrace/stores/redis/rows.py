@@ -33,6 +33,7 @@ _FRONT = Struct(">IBQ")  # lane, flags, last event: the server's to write
 _HEAD = Struct(">BcIIIIqqqqI")  # up to the length of the tags
 _REST = Struct(">qqqqq")  # of jobs that ran or ended
 _LENGTH = Struct(">H")
+_LIMIT = Struct(">q")  # the execution timeout, at the end of a row; older rows do not have it
 _SHORT, _FULL = 0, 1
 _MORE = 1 | 2 | 4 | 8 | 16 | 64  # the flags of what stands apart; the others are the server's own
 
@@ -121,6 +122,8 @@ def pack_row(job: Job) -> bytes:
             _LENGTH.pack(len(assignee)),
             assignee,
         ]
+    if job.timeout_seconds is not None:
+        parts.append(_LIMIT.pack(length_us(job.timeout_seconds)))
     return b"".join(parts)
 
 

@@ -57,7 +57,7 @@ def commit(tx: Transaction, wanted: Commit) -> Committed:
     if wanted.together and not all(applied):
         return Committed([False] * len(applied))
     touched = changes.write(tx, writable)
-    dependencies.see(tx, wanted.seen)
+    dependencies.see(tx, wanted.seen_given(applied))
     return Committed(applied, touched)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from headrace.clock import to_us
 from headrace.stores.base import Extended, Fence, Note
@@ -12,6 +13,25 @@ from headrace.stores.sqlite.rows import STATE_OF, us_or_none
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
+
+class _Lease(NamedTuple):
+    """A lease and all that may end it: what `lifecycle.lease_holds` looks at."""
+
+    seq: int
+    token: str | None
+    lease_until_us: int | None
+    expires_at_us: int | None
+    assigned_at_us: int | None
+    timeout_seconds: float | None
+
+    @property
+    def times_out_at_us(self) -> int | None:
+        if self.assigned_at_us is None or self.timeout_seconds is None:
+            return None
+        return self.assigned_at_us + timedelta(seconds=self.timeout_seconds) // _MICROSECOND
+
+
+_MICROSECOND = timedelta(microseconds=1)
 _LEASE = query("lease")
 _LEASES = query("extend_leases")
 _EXTEND = Bulk("extend")
@@ -25,18 +45,18 @@ def holds(view: Snapshot, fence: Fence, now: datetime) -> bool:
 def extend(tx: Transaction, leases: Mapping[Fence, float | None], now: datetime) -> list[Extended]:
     ids = json_list({fence.job_id for fence in leases})
     rows = tx.connection.execute(_LEASES, (ids,)).fetchall()
-    stored = {job_id: lease for job_id, *lease in rows}
+    stored = {job_id: (state, _Lease(*lease)) for job_id, state, *lease in rows}
     extended: list[Extended] = []
     writes: list[tuple[int | None, int]] = []
     for fence, seconds in leases.items():
         if fence.job_id not in stored:
             continue
-        seq, state, token, lease_until_us = stored[fence.job_id]
-        if not _is_held(fence, token, lease_until_us, now):
+        state, lease = stored[fence.job_id]
+        if not _is_held(fence, lease, now):
             continue
         until = None if seconds is None else now + timedelta(seconds=seconds)
         extended.append(Extended(fence.job_id, STATE_OF[state], until))
-        writes.append((us_or_none(until), seq))
+        writes.append((us_or_none(until), lease.seq))
     _EXTEND.run(tx.connection, writes)
     return extended
 
@@ -56,9 +76,15 @@ def _held_seq(view: Snapshot, fence: Fence, now: datetime) -> int | None:
     row = view.connection.execute(_LEASE, (fence.job_id,)).fetchone()
     if row is None:
         return None
-    seq, token, lease_until_us = row
-    return int(seq) if _is_held(fence, token, lease_until_us, now) else None
+    lease = _Lease(*row)
+    return lease.seq if _is_held(fence, lease, now) else None
 
 
-def _is_held(fence: Fence, token: str | None, lease_until_us: int | None, now: datetime) -> bool:
-    return token == fence.token and (lease_until_us is None or lease_until_us > to_us(now))
+def _is_held(fence: Fence, lease: _Lease, now: datetime) -> bool:
+    now_us, timeout_us = to_us(now), lease.times_out_at_us
+    return (
+        lease.token == fence.token
+        and (lease.lease_until_us is None or lease.lease_until_us > now_us)
+        and (lease.expires_at_us is None or lease.expires_at_us > now_us)
+        and (timeout_us is None or timeout_us >= now_us)
+    )

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
+import msgspec
 from msgspec.structs import replace
 
 from headrace.model import TERMINAL, Job, State
-from headrace.stores.base import Clash, Inserted, Insertion
+from headrace.stores.base import Clash, Inserted, Insertion, Kin
 from headrace.stores.sqlite import dependencies, fences, keys, log, tags
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
@@ -17,6 +18,7 @@ from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _LAST_SEQ = query("insert_last_seq")
+_KIN = query("insert_kin")
 _IDS_STORED = query("insert_ids_stored")
 _PARENTS = query("insert_parents")
 _JOB_ADD = Bulk("job_add")
@@ -49,11 +51,13 @@ def _numbered(tx: Transaction, insertion: Insertion) -> list[Job]:
 
 
 def _clash(view: Snapshot, insertion: Insertion) -> Clash | None:
-    """The first kind of clash, if any, in the order fence, parents, ids, keys."""
+    """The first kind of clash, if any, in the order fence, parents, kin, ids, keys."""
     if insertion.fence is not None and not fences.holds(view, insertion.fence, insertion.now):
         return Clash(fence=True)
     if moved := _moved(view, insertion.parents):
         return Clash(parents=moved)
+    if grown := _grown(view, insertion.kin):
+        return Clash(kin=grown)
     if taken := _taken(view, insertion):
         return Clash(ids=taken)
     scopes = [hold.scope for hold in insertion.keys]
@@ -72,6 +76,18 @@ def _moved(view: Snapshot, parents: Mapping[str, State | None]) -> list[str]:
         for parent_id, outcome in parents.items()
         if parent_id not in states or _outcome(states[parent_id]) is not outcome
     ]
+
+
+def _grown(view: Snapshot, kin: Mapping[str, Kin]) -> list[str]:
+    """Jobs around which the graph is not as it was read."""
+    if not kin:
+        return []
+    wanted = [
+        (job_id, one.version, one.parents_max, one.joins, one.spawned)
+        for job_id, one in kin.items()
+    ]
+    rows = view.connection.execute(_KIN, (msgspec.json.encode(wanted).decode(),))
+    return [job_id for (job_id,) in rows]
 
 
 def _outcome(state: State) -> State | None:

@@ -23,10 +23,14 @@ BEGIN
         progress_note = coalesce(new_note, jobs.progress_note),
         checkpoint = coalesce(new_checkpoint, jobs.checkpoint),
         log = coalesce(new_log, jobs.log)
+    FROM headrace.bodies
     WHERE
-        jobs.seq = (SELECT bodies.seq FROM headrace.bodies WHERE bodies.id = the_id)
+        bodies.id = the_id
+        AND jobs.seq = bodies.seq
         AND jobs.token = the_token
-        AND (jobs.lease_until IS NULL OR jobs.lease_until > the_time);
+        AND headrace.lease_holds(
+            the_time, jobs.lease_until, jobs.expires_at, jobs.assigned_at, bodies.timeout_seconds
+        );
     RETURN FOUND;
 END;
 $$;

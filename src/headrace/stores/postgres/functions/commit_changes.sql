@@ -345,7 +345,17 @@ BEGIN
                 FROM unnest(seen_parents, seen_children) AS seen (parent_id, child_id)
                 INNER JOIN headrace.edges
                     ON edges.parent_id = seen.parent_id AND edges.child_id = seen.child_id
-                WHERE edges.outcome IS NOT NULL
+                WHERE
+                    edges.outcome IS NOT NULL
+                    -- A child whose own change was not written has not been judged.
+                    AND (
+                        all_written IS NOT FALSE
+                        OR seen.child_id <> ALL (ARRAY(
+                            SELECT change.id
+                            FROM unnest(ids) WITH ORDINALITY AS change (id, position)
+                            WHERE change.position <> ALL (coalesce(applied, '{}'))
+                        ))
+                    )
             ))
             AND NOT edges.seen;
     END IF;

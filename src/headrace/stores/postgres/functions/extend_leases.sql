@@ -27,7 +27,9 @@ BEGIN
         INNER JOIN headrace.jobs ON jobs.seq = bodies.seq
         WHERE
             jobs.token = wanted.token
-            AND (jobs.lease_until IS NULL OR jobs.lease_until > the_time)
+            AND headrace.lease_holds(
+                the_time, jobs.lease_until, jobs.expires_at, jobs.assigned_at, bodies.timeout_seconds
+            )
         ORDER BY jobs.seq
         FOR NO KEY UPDATE OF jobs
     )

@@ -1,7 +1,7 @@
 -- Store new jobs with their events, tags, edges and keys, or raise and store nothing.
 --
--- Raises HR001 when the fence does not hold, a parent is not as it was read, or a key is held;
--- unique_violation when an id is stored already. The caller then looks which, and answers with a clash.
+-- Raises HR001 when the fence does not hold, a parent is not as it was read, the graph has grown around a job,
+-- or a key is held; unique_violation when an id is stored already. The caller then looks which, and answers with a clash.
 --
 -- The race "a child is inserted while its parent ends" cannot happen: the parents are locked before they
 -- are looked at, and whoever ends one holds its lock and afterwards looks for edges with a new snapshot.
@@ -12,6 +12,11 @@ CREATE FUNCTION headrace.insert_jobs(
     fence_token text,
     guard_ids text[], -- stored parents, and the outcome each was read with
     guard_outcomes text[],
+    kin_ids text[], -- stored jobs, and what was read around them: see grown_kin
+    kin_versions integer[],
+    kin_parents_maxima integer[],
+    kin_join_lists text[],
+    kin_spawned_lists text[],
     -- one element per job, or one for all, or none for NULL: see spread
     ids text[],
     lanes integer[],
@@ -90,7 +95,16 @@ DECLARE
     new_seqs bigint[];
     found_rows bigint;
 BEGIN
-    IF fence_id IS NOT NULL OR cardinality(guard_ids) > 0 THEN
+    -- Insertions that look at each other's kin take turns, and the later one looks with a new snapshot.
+    IF cardinality(kin_ids) > 0 THEN
+        PERFORM FROM headrace.jobs
+        WHERE jobs.seq = ANY (ARRAY(
+            SELECT bodies.seq FROM headrace.bodies
+            WHERE bodies.id = ANY (kin_ids || guard_ids || fence_id)
+        ))
+        ORDER BY jobs.seq
+        FOR NO KEY UPDATE;
+    ELSIF fence_id IS NOT NULL OR cardinality(guard_ids) > 0 THEN
         PERFORM FROM headrace.jobs
         WHERE jobs.seq = ANY (ARRAY(
             SELECT bodies.seq FROM headrace.bodies WHERE bodies.id = ANY (guard_ids || fence_id)
@@ -104,7 +118,9 @@ BEGIN
         WHERE
             bodies.id = fence_id
             AND jobs.token = fence_token
-            AND (jobs.lease_until IS NULL OR jobs.lease_until > the_time);
+            AND headrace.lease_holds(
+                the_time, jobs.lease_until, jobs.expires_at, jobs.assigned_at, bodies.timeout_seconds
+            );
         IF NOT FOUND THEN
             RAISE EXCEPTION 'the fence does not hold' USING ERRCODE = 'HR001';
         END IF;
@@ -119,6 +135,14 @@ BEGIN
             IS NOT DISTINCT FROM guard.outcome;
         IF found_rows < cardinality(guard_ids) THEN
             RAISE EXCEPTION 'a parent is not as it was read' USING ERRCODE = 'HR001';
+        END IF;
+    END IF;
+    IF cardinality(kin_ids) > 0 THEN
+        PERFORM FROM headrace.grown_kin(
+            kin_ids, kin_versions, kin_parents_maxima, kin_join_lists, kin_spawned_lists
+        );
+        IF FOUND THEN
+            RAISE EXCEPTION 'the graph has grown' USING ERRCODE = 'HR001';
         END IF;
     END IF;
     IF cardinality(key_keys) > 0 THEN

@@ -1,7 +1,7 @@
 -- annotate: write what the holder of a lease says of its job.
 --
 -- uses     rows holding
--- keys     jobs rows leases keys more
+-- keys     jobs rows leases expiry keys more
 -- args     1 now   2 id   3 token
 --          then    per thing said: its letter (p progress, n note, c checkpoint, l log), its value
 -- returns  1 written, 0 the lease does not hold

@@ -80,11 +80,13 @@ local function write_more(handle, letter, action, value, flags)
   return flags
 end
 
-local touched, answers, ended = {}, {}, {}
+local touched, answers, ended, left = {}, {}, {}, {}
 reserve_events(writes)
 for index = 1, count do
   answers[index] = applied[index] and '1' or '0'
-  if applied[index] then
+  if not applied[index] then
+    left[ids[index]] = true
+  else
     local first, handle, before = argument_of(index), handles[index], stored[index]
     local _, lease, result, failure, _, _, _, _, _, _, _, at = struct.unpack(SPEC, ARGV[first])
     local flags = write_more(handle, 'r', result, ARGV[first + 2], before.flags)
@@ -119,6 +121,8 @@ for _, one in ipairs(ended) do
   end
 end
 for _, pair in ipairs(seen) do
-  see_edge(pair[1], pair[2])
+  if not left[pair[2]] then -- otherwise the child has not been judged
+    see_edge(pair[1], pair[2])
+  end
 end
 return { table.concat(answers), touched }

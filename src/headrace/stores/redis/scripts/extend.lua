@@ -1,7 +1,7 @@
 -- extend: let leases that hold last longer.
 --
 -- uses     rows holding
--- keys     jobs rows leases keys
+-- keys     jobs rows leases expiry keys
 -- args     1     now
 --          then  per lease: id, token, lease_until ('+inf': without end)
 -- returns  per lease: the job's state, or '' if the lease does not hold (it is left alone)

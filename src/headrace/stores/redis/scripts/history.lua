@@ -1,7 +1,7 @@
 -- history: the events of one job, from the newest back.
 --
 -- uses     rows holding
--- keys     jobs rows leases keys events gone lanes
+-- keys     jobs rows leases expiry keys events gone lanes
 -- args     1 the id   2 down to, and without, this seq   3 at most so many   4 start at this seq, or 0
 -- returns  { lanes, flat: number, names as JSON; events, flat: seq, lane, packed with its link; where to go on
 --          or 0 }

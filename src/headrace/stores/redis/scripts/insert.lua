@@ -8,16 +8,18 @@
 --          (same hash tag as the root) and those of lines, places and edges
 -- args     1            { now, number of jobs, lanes (names as JSON), fence { id, token } or false,
 --                         parents { { id, outcome or false } }, holds { { scope, id, expires_at or
---                         false, released when terminal } }, more { { index, letter, value } } }
+--                         false, released when terminal } }, more { { index, letter, value } },
+--                         kin { { id, version, the most edges into it, who may wait for it by
+--                         FAN_IN, what it may have spawned: each false for what does not matter } } }
 --          2 … n + 1    the ids
 --          then         per job: lane's place in the list, expires_at, lease_until and row; body; event
 --          then         edges, up to some hundred per argument: { { parent, child, kind, outcome or
 --                         false, seen } }
 -- returns  { 'ok', the first seq }, or the first kind of clash, in this order, with nothing stored:
---          { 'fence' }, { 'parents', ids }, { 'ids', ids }, { 'keys', places in the list of holds }
+--          { 'fence' }, { 'parents', ids }, { 'kin', ids }, { 'ids', ids }, { 'keys', places in the list of holds }
 -- errors   none of its own
 
-local now, count, lane_list, fence, parents, holds, more = unpack(cmsgpack.unpack(ARGV[1]))
+local now, count, lane_list, fence, parents, holds, more, kin = unpack(cmsgpack.unpack(ARGV[1]))
 
 local function moved_parents()
   local moved = {}
@@ -30,6 +32,56 @@ local function moved_parents()
     end
   end
   return moved
+end
+
+local function set_of(list)
+  local set = {}
+  for _, item in ipairs(list) do
+    set[item] = true
+  end
+  return set
+end
+
+local function is_joined_by_others(id, known)
+  local among = set_of(known)
+  for _, child in ipairs(redis.call('ZRANGE', from_key(id), 0, -1)) do
+    if not among[child] and read_edge(id, child)[1] == 'fan_in' then
+      return true
+    end
+  end
+  return false
+end
+
+-- Who spawned a job stands in its body, and what a job has spawned in a list of handles.
+local function has_spawned_others(id, known)
+  local among = {}
+  for _, child in ipairs(known) do
+    local seq = redis.call('ZSCORE', K.jobs, child)
+    if seq then
+      among[handle_of(tonumber(seq))] = true
+    end
+  end
+  for _, handle in ipairs(redis.call('ZRANGE', K.root .. ':spawned:' .. id, 0, -1)) do
+    if not among[handle] then
+      return true
+    end
+  end
+  return false
+end
+
+local function grown_kin()
+  local grown = {}
+  for _, one in ipairs(kin) do
+    local id, version, parents_max, joins, spawned = unpack(one)
+    local packed = version and packed_row_of(id)
+    if (version and not (packed and read_row(packed).version == version))
+      or (parents_max and redis.call('ZCARD', into_key(id)) > parents_max)
+      or (joins and is_joined_by_others(id, joins))
+      or (spawned and has_spawned_others(id, spawned)) then
+      grown[#grown + 1] = id
+    end
+  end
+  return grown
 end
 
 local function stored_ids()
@@ -62,7 +114,9 @@ end
 if fence and not held_by(fence[1], fence[2], now) then
   return { 'fence' }
 end
-for _, clash in ipairs({ { 'parents', moved_parents() }, { 'ids', stored_ids() }, { 'keys', held_keys() } }) do
+for _, clash in ipairs({
+  { 'parents', moved_parents() }, { 'kin', grown_kin() }, { 'ids', stored_ids() }, { 'keys', held_keys() },
+}) do
   if #clash[2] > 0 then
     return clash
   end

@@ -1,7 +1,7 @@
 -- rewrite: replace contents of jobs that are as they were read, and not leased.
 --
 -- uses     rows holding bodies
--- keys     jobs rows bodies more leases keys
+-- keys     jobs rows bodies more leases expiry keys
 -- args     per job: id, version as read, number of things given; then per thing its letter (b payload as
 --          a body has it, r result, c checkpoint, l log, f message of the failure), its value
 -- returns  per job: 1 written, 0 left alone

@@ -1,7 +1,7 @@
 -- update: write what an update says of jobs that are still as they were read.
 --
 -- uses     rows writes lanes numbering lines lineup places log holding bodies
--- keys     jobs rows bodies leases blocked counts failures lanes lane_ids numbers keys events root
+-- keys     jobs rows bodies leases expiry blocked counts failures lanes lane_ids numbers keys events root
 -- derived  {root}:tag:<tag>, see insert, and those of lines and places (same hash tag as the root)
 -- args     per job: id, version as read, lane (names as JSON), row, body behind the payload, event
 -- returns  per job: 1 written, 0 left alone

@@ -1,2 +1,2 @@
--- The lease of one job.
-SELECT seq, token, lease_until FROM jobs WHERE id = ?;
+-- The lease of one job, and what else may end it.
+SELECT seq, token, lease_until, expires_at, assigned_at, timeout_seconds FROM jobs WHERE id = ?;

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any, cast
 
 from headrace.contracts.job_model import (
     FailureCategory,
     InvalidLimit,
+    JobRequest,
     JobState,
     JobTerminal,
     LeaseExpired,
@@ -280,6 +282,51 @@ async def report_after_timeout(env: Env) -> None:
         assert after.failure.category is FailureCategory.TIMEOUT
         await queue.cancel(late)
         await queue.cancel(in_time) if report == queue.fail else None
+
+
+Write = Callable[[Queue, str, str], Awaitable[object]]
+WRITES: tuple[Write, ...] = (
+    lambda queue, job_id, token: queue.heartbeat(job_id, token),
+    lambda queue, job_id, token: queue.checkpoint(job_id, token, 7),
+    lambda queue, job_id, token: queue.spawn(job_id, token, [JobRequest(type="child")]),
+    lambda queue, job_id, token: queue.complete(job_id, token),
+    lambda queue, job_id, token: queue.fail(job_id, token, "late"),
+)
+
+
+@suite.case(
+    f"{BEHAVIOR}: 3. Total lifetime exceeded",
+    "heartbeat, checkpoint and spawn are refused as complete and fail are",
+)
+async def writes_after_lifetime(env: Env) -> None:
+    queue = await open_queue(env, timeout=TimeoutConfig(600, 600, 120))
+    for write in WRITES:
+        job_id = await queue.submit("t")
+        job = await claimed(queue)
+        env.clock.advance(120)
+        with raises(JobTerminal):
+            await write(queue, job_id, token_of(job))
+        after = await queue.get(job_id)
+        assert (after.state, after.checkpoint) == (JobState.DEAD_LETTER, None)
+    assert await queue.claim("w", types=["child"]) is None
+
+
+@suite.case(
+    f"{BEHAVIOR}: 1. Execution timeout exceeded",
+    "heartbeat, checkpoint and spawn are refused as complete and fail are",
+)
+async def writes_after_timeout(env: Env) -> None:
+    queue = await open_queue(env, timeout=TimeoutConfig(60, 600, DAY))
+    for write in WRITES:
+        job_id = await queue.submit("t")
+        job = await claimed(queue)
+        env.clock.advance(60)
+        with raises(StaleToken):
+            await write(queue, job_id, token_of(job))
+        after = await queue.get(job_id)
+        assert (after.state, after.checkpoint) == (JobState.RETRYING, None)
+        await queue.cancel(job_id)
+    assert await queue.claim("w", types=["child"]) is None
 
 
 @suite.case(f"{BEHAVIOR}: 4. Handler-specified timeout", "shorter is granted, longer is refused")

@@ -70,6 +70,21 @@ async def settling(env: Env) -> None:
     assert not (await store.commit(Commit(changes=()))).touched
 
 
+@suite.case("commit", "edges into a child whose own change is not written stay unseen")
+async def seen_with_its_change(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("p"))
+    for name in ("moved", "judged", "waiting"):
+        await _child(store, name, ("p", AFTER))
+    await commit(store, await claim(store), Complete(token=None))
+    stale = replace(await stored(store, "moved"), version=7)
+    changes = [change(stale, Unblock()), change(await stored(store, "judged"), Unblock())]
+    pairs = [("p", name) for name in ("moved", "judged", "waiting")]
+    answer = await store.commit(Commit(changes=changes, seen=pairs))
+    assert list(answer.applied) == [False, True]
+    assert [edge.child_id for edge in await store.unseen(9)] == ["moved"]
+
+
 @suite.case("commit", "a change that is not applied settles nothing")
 async def not_settled(env: Env) -> None:
     store = await opened(env)

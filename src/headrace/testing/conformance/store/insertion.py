@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from msgspec.structs import replace
 
 from headrace import lifecycle
 from headrace.lifecycle import Complete
 from headrace.model import Dependency, DependencyKind, Edge, State
-from headrace.stores.base import Clash, EventQuery, Fence, KeyHold, KeyScope, Query
+from headrace.stores.base import Clash, EventQuery, Fence, Insertion, KeyHold, KeyScope, Kin, Query
 from headrace.testing.conformance.kit import Env
 from headrace.testing.conformance.store.suite import (
     T0,
@@ -204,6 +206,70 @@ async def fenced(env: Env) -> None:
         assert isinstance(answer, Clash), (wrong, now)
         assert answer.fence
     assert [found.id for found in await store.find(Query())] == ["a", "b"]
+
+
+@suite.case("insert", "with a fence, not past the lifetime or execution timeout of its job")
+async def fenced_in_time(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("lifetime", expires_at=at(10)), job("timeout", timeout_seconds=9.0))
+    for row in await claim(store, limit=2):
+        fence = Fence(row.id, row.token or "")
+        await insert(store, job(f"{row.id}-child"), fence=fence, now=at(9))
+        answer = await store.insert(insertion(job("late"), fence=fence, now=at(10)))
+        assert isinstance(answer, Clash), row.id
+        assert answer.fence
+    assert not await store.get(["late"])
+
+
+@suite.case("insert", "clashes when the graph around a job is not as it was read")
+async def kin(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("p"), job("q"))
+    joined = [Edge("p", "join", DependencyKind.FAN_IN), Edge("q", "join", DependencyKind.AFTER)]
+    await insert(store, job("join"), waits=True, edges=joined, parents={"p": None, "q": None})
+    await insert(store, job("late"), waits=True, edges=[Edge("p", "late", DependencyKind.AFTER)])
+    (row, _) = await claim(store, limit=2)
+    fence = Fence("p", row.token or "")
+    await insert(store, job("c1", parent_id="p"), job("c2", parent_id="p"), fence=fence)
+    asis = {
+        "p": Kin(version=2, parents_max=0, joins=["join"], spawned=["c1", "c2"]),
+        "join": Kin(version=1, parents_max=2, joins=[], spawned=[]),
+        "q": Kin(joins=[], spawned=[]),
+        "gone": Kin(parents_max=0, joins=[], spawned=[]),
+    }
+    stale = {
+        "p": [Kin(version=1), Kin(joins=[]), Kin(spawned=["c2", "c3"]), Kin(joins=["late"])],
+        "join": [Kin(parents_max=1), Kin(version=2)],
+        "gone": [Kin(version=1)],
+    }
+    for job_id, wrong in stale.items():
+        for one in wrong:
+            answer = await store.insert(insertion(job("x"), kin=asis | {job_id: one}))
+            assert isinstance(answer, Clash), one
+            assert list(answer.kin) == [job_id], one
+    assert not await store.get(["x"])
+    # More than there is, by now, is no harm.
+    more = {"p": Kin(joins=["join", "another"], spawned=["c1", "c2", "c3"], parents_max=9)}
+    await insert(store, job("x"), kin=asis | more)
+
+
+@suite.case("insert", "of two at once that rely on each other's kin one clashes")
+async def kin_at_once(env: Env) -> None:
+    store = await opened(env)
+    for number in range(5):
+        one, two = f"one{number}", f"two{number}"
+        await insert(store, job(one), job(two))
+
+        def crossing(child: str, into: str, relied_on: str) -> Insertion:
+            edges = [Edge(child, into, DependencyKind.FAN_IN)]
+            kin = {relied_on: Kin(parents_max=0), into: Kin(parents_max=1000)}
+            return insertion(job(child), edges=edges, kin=kin)
+
+        answers = await asyncio.gather(
+            store.insert(crossing(f"c1-{number}", one, two)),
+            store.insert(crossing(f"c2-{number}", two, one)),
+        )
+        assert sum(isinstance(answer, Clash) for answer in answers) == 1, answers
 
 
 @suite.case("insert", "a batch of a thousand jobs with tags and keys is stored whole")

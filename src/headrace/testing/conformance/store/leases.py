@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from typing import Any
+
 from headrace.lifecycle import Cancel, Complete, Expire
 from headrace.model import State
 from headrace.policy import CancelMode
@@ -90,6 +93,44 @@ async def annotate(env: Env) -> None:
     assert not await store.annotate(Fence("a", "x"), Note(progress=1.0), at(3))
     assert not await store.annotate(Fence("nobody", "x"), Note(progress=1.0), at(3))
     assert (await stored(store, "a")).progress == 0.75
+
+
+DEADLINES: dict[str, dict[str, Any]] = {
+    "lifetime": {"expires_at": at(10)},
+    "timeout": {"timeout_seconds": 10.0},
+}
+"""The lifetime is over when it is reached, the execution timeout when it is passed."""
+
+
+@suite.case("extend and annotate", "no lease outlasts its job's lifetime or execution timeout")
+async def deadlines(env: Env) -> None:
+    store = await opened(env)
+    for name, deadline in DEADLINES.items():
+        await insert(store, job(name, **deadline), job(f"{name}-endless", lease_seconds=None))
+        rows = {row.id: row for row in await claim(store, limit=2)}
+        fence = Fence(name, rows[name].token or "")
+        endless = Fence(f"{name}-endless", rows[f"{name}-endless"].token or "")
+        last = at(9.999999) if name == "lifetime" else at(10)
+        assert len(await store.extend({fence: 100.0, endless: 100.0}, last)) == 2
+        assert await store.annotate(fence, Note(progress=0.5), last)
+        late = at(10) if name == "lifetime" else at(10.000001)
+        held = await store.extend({fence: 100.0, endless: 100.0}, late)
+        assert [one.job_id for one in held] == [endless.job_id], name
+        assert not await store.annotate(fence, Note(progress=0.9), late)
+        row = await stored(store, name)
+        assert (row.progress, row.lease_until) == (0.5, last + timedelta(seconds=100))
+
+
+@suite.case("extend and annotate", "the execution timeout counts from the present claim")
+async def deadline_of_each_claim(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("a", timeout_seconds=10.0))
+    for start in (0, 100, 200):
+        (row,) = await claim(store, now=at(start))
+        fence = Fence("a", row.token or "")
+        assert await store.extend({fence: None}, at(start + 10))
+        assert not await store.extend({fence: None}, at(start + 11))
+        await commit(store, [row], Expire(), now=at(start + 50))
 
 
 @suite.case("annotate", "a checkpoint is there for the next claim")

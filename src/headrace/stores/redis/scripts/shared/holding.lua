@@ -1,6 +1,6 @@
 -- holding: who holds a lease, and who holds an idempotency key.
 --
--- keys     jobs rows leases keys
+-- keys     jobs rows leases expiry keys
 --
 -- `keys` maps a scope to { job id, expires_at or false, released when terminal } packed.
 
@@ -13,7 +13,8 @@ local function packed_row_of(id)
   return redis.call('HGET', K.rows, handle), handle
 end
 
--- The row and handle of the job if the token holds its lease at `now`; nil otherwise.
+-- The row and handle of the job if the token holds its lease at `now`; nil otherwise. A lease ends with
+-- the job's lifetime and with the attempt's execution timeout at the latest: see lifecycle.lease_holds.
 local function held_by(id, token, now)
   local packed, handle = packed_row_of(id)
   if not packed then
@@ -23,8 +24,14 @@ local function held_by(id, token, now)
   if row.token ~= token or token == '' then
     return nil
   end
-  local lease = redis.call('ZSCORE', K.leases, handle)
-  if lease and tonumber(lease) <= now then
+  for _, ending in ipairs({ K.leases, K.expiry }) do
+    local ends = redis.call('ZSCORE', ending, handle)
+    if ends and tonumber(ends) <= now then
+      return nil
+    end
+  end
+  local times_out = times_out_at(row, packed)
+  if times_out and times_out < now then
     return nil
   end
   return row, handle, packed

@@ -11,8 +11,8 @@ local FULL = 1
 local function lease_job(row, packed, handle, id)
   local now = math.max(now, row.updated_at) -- a job's own time never runs back
   local started_at, last_failed_at, finalized_at = now, NONE, NONE
+  read_rest(row, packed)
   if row.full == FULL then
-    read_rest(row, packed)
     started_at = row.started_at == NONE and now or row.started_at
     last_failed_at, finalized_at = row.last_failed_at, row.finalized_at
   end
@@ -28,7 +28,7 @@ local function lease_job(row, packed, handle, id)
   local written = struct.pack(WRITTEN, row.lane, row.flags, event, FULL, 'r', version, attempt,
     row.failures, row.losses, row.run_at, now, row.created_at, row.lease_us, #row.tags, row.tags,
     #row.scope, row.scope, now, scheduled_at, started_at, last_failed_at, finalized_at, #token, token,
-    #worker, worker)
+    #worker, worker) .. packed_limit(row, packed)
   hset(K.rows, handle, written)
   leave(row, handle)
   row.state, row.line = 'r', line_of(row.lane, 'r')

@@ -9,6 +9,7 @@ local NONE = -9007199254740992 -- "no time" in the packed numbers; rows.py has t
 local FRONT = '>I4BI8' -- lane, flags, last event
 local HEAD = '>I4BI8Bc1I4I4I4I4i8i8i8i8I4c0Hc0'
 local REST = '>i8i8i8i8i8Hc0Hc0'
+local LIMIT = '>i8' -- how a row ends, if the job has one: its execution timeout
 local NAMES = '>Hc0Hc0' -- how a body starts: the job's id, and that of the job that spawned it or ''
 local LINK = '>I4I8' -- how an event starts: lane, the job's event before
 local CHUNK = 4000 -- arguments of one call: Lua's C stack takes 8,000
@@ -59,12 +60,23 @@ end
 -- The part that only jobs have that ran or ended: read apart because few scripts ask for it.
 local function read_rest(row, packed)
   row.assigned_at, row.scheduled_at, row.started_at, row.last_failed_at, row.finalized_at = NONE, NONE, NONE, NONE, NONE
-  row.token, row.assignee = '', ''
+  row.token, row.assignee, row.limit = '', '', row.rest
   if row.full == 1 then
     row.assigned_at, row.scheduled_at, row.started_at, row.last_failed_at, row.finalized_at,
-      row.token, row.assignee = struct.unpack(REST, packed, row.rest)
+      row.token, row.assignee, row.limit = struct.unpack(REST, packed, row.rest)
   end
   return row
+end
+
+-- The execution timeout as it stands at the end of the row, or ''. For rows whose rest has been read.
+local function packed_limit(row, packed)
+  return string.sub(packed, row.limit)
+end
+
+-- Until when a leased job may run, nil if it has no execution timeout. Likewise.
+local function times_out_at(row, packed)
+  local limit = packed_limit(row, packed)
+  return limit ~= '' and row.assigned_at + struct.unpack(LIMIT, limit) or nil
 end
 
 local function front(lane, flags, event)
