@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from headrace import envelope
-from headrace.errors import InvalidPayload, PayloadTooLarge
+from headrace import envelope, telling
+from headrace.errors import InvalidInput, InvalidPayload, PayloadTooLarge
 
 PAYLOAD_BYTES_DEFAULT = 1 << 20
 PAYLOAD_BYTES_MAX = 16 << 20
@@ -26,11 +26,20 @@ _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder()
 
 
+class Encoded(msgspec.Struct, frozen=True):
+    """What `encode` has made already: it is taken as it is, up to its size."""
+
+    json: bytes
+
+
 def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFAULT) -> bytes:
     """The value as JSON bytes.
 
     Raises InvalidPayload when it is not JSON-serialisable, PayloadTooLarge when it is too long.
     """
+    if type(value) is Encoded:
+        check_size(value.json, what, limit)
+        return value.json
     if isinstance(value, bytes | bytearray | memoryview):
         value = {BYTES_KEY: base64.b64encode(value).decode("ascii")}
     elif isinstance(value, dict) and len(value) == 1 and not _RESERVED.isdisjoint(value):
@@ -40,9 +49,12 @@ def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFA
     try:
         encoded = _encoder.encode(value)
         _refuse_what_would_change(value, what)
-    except (TypeError, ValueError, OverflowError, RecursionError) as error:
+    except InvalidInput:
+        raise
+    except Exception as error:
+        # The value may be of a class of the caller's own, and do anything when it is looked at.
         raise InvalidPayload(
-            f"the {what} cannot be written as JSON: {error}; nothing was stored"
+            f"the {what} cannot be written as JSON: {telling.text_of(error)}; nothing was stored"
         ) from error
     check_size(encoded, what, limit)
     return encoded
@@ -96,6 +108,8 @@ def _refuse_what_would_change(value: Any, what: str) -> None:
             stack.extend(item.values())
         elif isinstance(item, list | tuple | set | frozenset):
             stack.extend(item)
+        elif isinstance(item, msgspec.Raw):
+            _decoder.decode(item)  # it is written as it stands, so it must be JSON
         elif isinstance(item, bytes | bytearray | memoryview):
             raise InvalidPayload(
                 f"the {what} holds bytes inside a larger value, where they would come back as text: "

@@ -19,7 +19,7 @@ from headrace import graph, validation
 from headrace.errors import InvalidInput
 from headrace.model import Dependency, DependencyKind, Job, State, new_id
 from headrace.policy import WEBHOOKS_QUEUE
-from headrace.spec import JobSpec
+from headrace.spec import JobSpec, dependencies, hooks
 
 WEBHOOK_TYPE = "headrace.webhook"
 JOIN_TYPE = "headrace.join"
@@ -67,8 +67,8 @@ def follow_ups(spec: JobSpec, job: Job, *, deliver: bool) -> list[JobSpec]:
     if spec.on_success == () == spec.on_failure and job.callback_url is None:
         return []  # nearly every job
     brought = [
-        *(_hook(one, job.id, Role.ON_SUCCESS) for one in _hooks(spec.on_success, "on_success")),
-        *(_hook(one, job.id, Role.ON_FAILURE) for one in _hooks(spec.on_failure, "on_failure")),
+        *(_hook(one, job.id, Role.ON_SUCCESS) for one in hooks(spec.on_success, "on_success")),
+        *(_hook(one, job.id, Role.ON_FAILURE) for one in hooks(spec.on_failure, "on_failure")),
     ]
     return [replace(one, tenant=one.tenant or job.tenant) for one in brought] + webhooks(
         job, deliver=deliver
@@ -144,7 +144,7 @@ def lasting(spec: JobSpec) -> JobSpec:
 
 def refuse_own_ties(spec: JobSpec, what: str) -> None:
     """Raise if a job that waits for something given names dependencies or a key of its own."""
-    if tuple(spec.after):
+    if dependencies(spec):
         raise InvalidInput(
             f"{what} waits for nothing else: leave out after; {validation.UNCHANGED}"
         )
@@ -164,13 +164,3 @@ def _hook(spec: JobSpec, job_id: str, role: Role) -> JobSpec:
     # worker that claims it asks `wanted`.
     kind = DependencyKind.AFTER if role is Role.ON_SUCCESS else DependencyKind.AFTER_ANY
     return replace(lasting(tagged(spec, role.of(job_id))), after=[Dependency(job_id, kind)])
-
-
-def _hooks(given: object, what: str) -> tuple[JobSpec, ...]:
-    hooks = tuple(given) if isinstance(given, list | tuple) else (None,)
-    for one in hooks:
-        if not isinstance(one, JobSpec):
-            raise InvalidInput(
-                f"{what} must be a list of JobSpecs, not {given!r}; {validation.UNCHANGED}"
-            )
-    return hooks

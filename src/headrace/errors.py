@@ -381,7 +381,7 @@ class HandlerError(HeadraceError):
 
 
 class TemporaryError(HandlerError):
-    """It may work later. `retry_after` (seconds) overrides the backoff."""
+    """It may work later. `retry_after` (seconds, or `"5m"`) overrides the backoff."""
 
     code = "TEMPORARY"
 
@@ -389,7 +389,7 @@ class TemporaryError(HandlerError):
         self,
         message: str,
         cause: BaseException | None = None,
-        retry_after: float | timedelta | None = None,
+        retry_after: float | timedelta | str | None = None,
     ) -> None:
         super().__init__(message, cause)
         if isinstance(retry_after, timedelta):
@@ -417,7 +417,7 @@ class Snooze(HandlerError):
     code = "SNOOZE"
 
     def __init__(
-        self, seconds: float | timedelta | None = None, *, until: datetime | None = None
+        self, seconds: float | timedelta | str | None = None, *, until: datetime | None = None
     ) -> None:
         super().__init__("snoozed")
         if isinstance(seconds, timedelta):

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import force_setattr, replace
 
 from headrace import validation
+from headrace.duration import DELAY_SECONDS_MAX, Seconds
 from headrace.errors import InvalidInput, InvalidLimit, StoreCorrupt
-from headrace.retry import DELAY_SECONDS_MAX
 
 NS = 1_000_000_000
 BYTES_MAX = 2**53
@@ -44,9 +44,16 @@ class Rate(msgspec.Struct, frozen=True, omit_defaults=True):
     burst: int | None = None
     """None: as many as `jobs`. 1: evenly spaced."""
 
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, jobs: int, per_seconds: Seconds = 1.0, burst: int | None = None
+        ) -> None: ...
+
     def __post_init__(self) -> None:
         validation.check_limit(self.jobs, "the jobs of a rate")
         seconds = validation.check_seconds(self.per_seconds, "the time of a rate")
+        force_setattr(self, "per_seconds", seconds)
         if self.burst is not None:
             validation.check_limit(self.burst, "the burst of a rate")
         if self.capacity * seconds / self.jobs > DELAY_SECONDS_MAX:

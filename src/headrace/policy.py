@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from headrace import validation
 from headrace.codec import PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX
-from headrace.errors import InvalidLimit
+from headrace.duration import DELAY_SECONDS_MAX, seconds_of
+from headrace.errors import InvalidInput, InvalidLimit
 from headrace.model import Category
-from headrace.retry import DELAY_SECONDS_MAX, Backoff, Exponential, FullJitter, NoBackoff
+from headrace.retry import Backoff, Exponential, FullJitter, NoBackoff
 
 _MINUTE = 60.0
 _DAY = 86_400.0
@@ -43,7 +47,7 @@ class OnDuplicateId(enum.StrEnum):
 
 
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of one queue. Durations in seconds; None means there is no such bound."""
+    """The rules of one queue. Durations in seconds, or text as in `"2h"`; None: no such bound."""
 
     lease_seconds: float | None = 30.0
     fenced: bool = True
@@ -72,17 +76,38 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for name in ("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"):
-            value = getattr(self, name)
+            value = _number(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise InvalidLimit(f"{name} is {value}; it must be more than 0, or None")
-        if self.max_attempts is not None and self.max_attempts < 1:
-            raise InvalidLimit(
-                f"max_attempts is {self.max_attempts}; it must be 1 or more, or None"
+        for name in ("keep_completed_seconds", "keep_other_seconds"):
+            value = _number(self, name)
+            if value is not None and not 0 <= value < float("inf"):
+                raise InvalidLimit(f"{name} is {value}; it must be 0 or more, or None")
+        if self.max_attempts is not None:
+            validation.check_limit(self.max_attempts, "max_attempts")
+        if not isinstance(self.backoff, Backoff):
+            raise InvalidInput(
+                f"backoff is {self.backoff!r}: write Exponential(initial=1, cap=3600), Constant(5), "
+                "or Custom(…) of headrace.retry"
             )
         if not 0 < self.payload_bytes_max <= PAYLOAD_BYTES_MAX:
             raise InvalidLimit(
                 f"payload_bytes_max is {self.payload_bytes_max}; it must be 1 to {PAYLOAD_BYTES_MAX}"
             )
+
+
+def _number(holder: Policy | Policies, name: str) -> float | None:
+    """A duration of it as seconds, however it was given."""
+    try:
+        value: Any = seconds_of(getattr(holder, name))
+    except ValueError as error:
+        raise InvalidLimit(
+            f"{name} is {getattr(holder, name)!r}, not a duration: write 90s, 5m, 2h or 30d"
+        ) from error
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise InvalidLimit(f"{name} is {value!r}; it must be seconds, or None")
+    force_setattr(holder, name, value)
+    return value
 
 
 WEBHOOKS_QUEUE = "headrace.webhooks"
@@ -116,7 +141,12 @@ class Policies(msgspec.Struct, frozen=True):
     """Whether maintenance trims the log where no reader is registered."""
 
     def __post_init__(self) -> None:
-        keep = self.keep_events_seconds
+        if not isinstance(self.default, Policy):
+            raise InvalidInput(f"the default policy is {self.default!r}, not a Policy")
+        for queue, policy in self.queues.items():
+            if not isinstance(policy, Policy):
+                raise InvalidInput(f"the policy of queue {queue!r} is {policy!r}, not a Policy")
+        keep = _number(self, "keep_events_seconds")
         if keep is not None and not 0 <= keep < float("inf"):
             raise InvalidLimit(f"keep_events_seconds is {keep}; it must be 0 or more, or None")
 

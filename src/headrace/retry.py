@@ -8,19 +8,33 @@ stored with the job, so that any worker computes the same.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec.structs import force_setattr
+
+from headrace import validation
+from headrace.duration import Seconds
+from headrace.errors import InvalidInput, InvalidLimit
 
 JITTER = 0.1
 """Spread of ±10 %, so that jobs that failed together do not come back together."""
-
-DELAY_SECONDS_MAX = 315_360_000.0
-"""Ten years: no delay is longer, so that no sum of a time and a delay leaves the calendar."""
 
 _EXPONENT_MAX = 62  # with more the power would leave the floats; 2**62 seconds is past any cap
 
 
 class _Backoff(msgspec.Struct, frozen=True, tag_field="kind"):
+    def __post_init__(self) -> None:
+        for name in ("initial", "cap"):
+            if hasattr(self, name):
+                what = f"{name} of a backoff"
+                seconds = validation.check_seconds(getattr(self, name), what, zero=True)
+                force_setattr(self, name, seconds)
+        if not isinstance(getattr(self, "jitter", True), bool):
+            raise InvalidInput(
+                "jitter of a backoff is True or False; nothing was stored or changed"
+            )
+
     def delay(self, failures: int, draw: float = 0.5) -> float:
         """Seconds to wait after the given number of failures."""
         raise NotImplementedError
@@ -39,6 +53,10 @@ class Constant(_Backoff, frozen=True, tag="constant"):
     initial: float = 1.0
     jitter: bool = True
 
+    if TYPE_CHECKING:
+
+        def __init__(self, initial: Seconds = 1.0, *, jitter: bool = True) -> None: ...
+
     def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
         return _spread(self.initial, draw, jitter=self.jitter)
 
@@ -49,6 +67,12 @@ class Linear(_Backoff, frozen=True, tag="linear"):
     initial: float = 1.0
     cap: float = 3600.0
     jitter: bool = True
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, initial: Seconds = 1.0, cap: Seconds = 3600.0, *, jitter: bool = True
+        ) -> None: ...
 
     def delay(self, failures: int, draw: float = 0.5) -> float:
         return min(_spread(self.initial * failures, draw, jitter=self.jitter), self.cap)
@@ -61,6 +85,26 @@ class Exponential(_Backoff, frozen=True, tag="exponential"):
     multiplier: float = 2.0
     cap: float = 3600.0
     jitter: bool = True
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self,
+            initial: Seconds = 1.0,
+            multiplier: float = 2.0,
+            cap: Seconds = 3600.0,
+            *,
+            jitter: bool = True,
+        ) -> None: ...
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given: Any = self.multiplier
+        if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
+            raise InvalidLimit(
+                f"multiplier of a backoff is {given!r}; it must be a number of 0 or more; "
+                f"{validation.UNCHANGED}"
+            )
 
     def delay(self, failures: int, draw: float = 0.5) -> float:
         try:
@@ -75,6 +119,10 @@ class FullJitter(_Backoff, frozen=True, tag="full_jitter"):
 
     initial: float = 0.5
     cap: float = 30.0
+
+    if TYPE_CHECKING:
+
+        def __init__(self, initial: Seconds = 0.5, cap: Seconds = 30.0) -> None: ...
 
     def delay(self, failures: int, draw: float = 0.5) -> float:
         power = min(max(failures - 1, 0), _EXPONENT_MAX)
@@ -91,12 +139,12 @@ class Custom:
         self,
         function: Callable[[int, float, float], float],
         *,
-        initial: float = 1.0,
-        cap: float = 3600.0,
+        initial: Seconds = 1.0,
+        cap: Seconds = 3600.0,
     ) -> None:
         self._function = function
-        self._initial = initial
-        self._cap = cap
+        self._initial = validation.check_seconds(initial, "initial of a backoff", zero=True)
+        self._cap = validation.check_seconds(cap, "cap of a backoff", zero=True)
 
     def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
         try:
@@ -109,7 +157,26 @@ class Custom:
 StoredBackoff = NoBackoff | Constant | Linear | Exponential | FullJitter
 Backoff = StoredBackoff | Custom
 
+_STORED = (NoBackoff, Constant, Linear, Exponential, FullJitter)
+
 _decoder: msgspec.json.Decoder[StoredBackoff] = msgspec.json.Decoder(StoredBackoff)
+
+
+def check(backoff: object, what: str) -> StoredBackoff:
+    """One that can be stored with a job, so that whoever runs it computes the same."""
+    if isinstance(backoff, Custom):
+        raise InvalidInput(
+            "a custom backoff is code and cannot be stored with a job: "
+            f"put it into the queue's policy; {validation.UNCHANGED}"
+        )
+    if (
+        type(backoff) not in _STORED
+    ):  # also no class derived from one: it would come back as its base
+        raise InvalidInput(
+            f"{what} is {backoff!r}, not a backoff: write Exponential(initial=1, cap=3600) or "
+            f"Constant(5) of headrace.retry; how often is for max_attempts to say; {validation.UNCHANGED}"
+        )
+    return backoff  # type: ignore[return-value]  # by its type
 
 
 def encode(backoff: StoredBackoff) -> bytes:
@@ -117,7 +184,11 @@ def encode(backoff: StoredBackoff) -> bytes:
 
 
 def decode(encoded: bytes) -> StoredBackoff:
-    return _decoder.decode(encoded)
+    """Raises InvalidInput for what is no backoff that this version knows."""
+    try:
+        return _decoder.decode(encoded)
+    except msgspec.DecodeError as error:
+        raise InvalidInput(f"a stored backoff cannot be read: {error}") from error
 
 
 def _spread(seconds: float, draw: float, *, jitter: bool) -> float:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from headrace import codec, retry, validation
 from headrace.discreet import Discreet
+from headrace.duration import Seconds
 from headrace.errors import InvalidId, InvalidInput, InvalidLimit, InvalidTime
 from headrace.model import (
     DEFAULT_QUEUE,
@@ -22,6 +24,8 @@ from headrace.model import (
 )
 from headrace.policy import IdSource, Policy
 
+After = Dependency | Job | str | Iterable[Dependency | Job | str]
+
 
 class JobSpec(Discreet, frozen=True, kw_only=True):
     """A job to be. What is left out comes from the policy of its queue."""
@@ -32,24 +36,25 @@ class JobSpec(Discreet, frozen=True, kw_only=True):
     tenant: str | None = None
     id: str | None = None
     """None: a random UUID."""
-    priority: int = Priority.NORMAL
+    priority: int | str = Priority.NORMAL
+    """0 to 4, or the level's name: `"high"`."""
     run_at: datetime | None = None
     """Not before this. None: at once."""
-    delay_seconds: float | None = None
+    delay_seconds: Seconds | None = None
     """The same, from now."""
     tags: Iterable[str] | Mapping[str, Any] = ()
     key: str | None = None
     """The idempotency key: while it is held, submitting it again gives the same job."""
-    key_hold_seconds: float | None = None
+    key_hold_seconds: Seconds | None = None
     """Hold the key for so long, whether or not the job has ended. None: as the queue's policy says."""
     limit_key: str | None = None
     """What the per-key limits of its queue count it by."""
-    after: Iterable[Dependency | str] = ()
-    """Ids of jobs, stored or of the same batch, that must come before."""
+    after: After = ()
+    """Jobs, or ids of jobs, stored or of the same batch, that must come before: one or several."""
     max_attempts: int | UnsetType | None = UNSET
-    lease_seconds: float | UnsetType | None = UNSET
-    timeout_seconds: float | UnsetType | None = UNSET
-    lifetime_seconds: float | UnsetType | None = UNSET
+    lease_seconds: Seconds | UnsetType | None = UNSET
+    timeout_seconds: Seconds | UnsetType | None = UNSET
+    lifetime_seconds: Seconds | UnsetType | None = UNSET
     backoff: retry.StoredBackoff | None = None
     correlation_id: str | None = None
     callback_url: str | None = None
@@ -58,6 +63,48 @@ class JobSpec(Discreet, frozen=True, kw_only=True):
     """Stored with this job; run once it has completed."""
     on_failure: Sequence[JobSpec] = ()
     """Stored with this job; run once it has ended in any other way."""
+
+
+def checked(spec: JobSpec) -> JobSpec:
+    """The same, with everything checked that no policy, payload or other job decides; in its plain form.
+
+    For whoever keeps a spec to submit it later, again and again: what is wrong is told now.
+    """
+    return replace(
+        spec,
+        type=validation.check_name(spec.type, "type"),
+        queue=validation.check_name(spec.queue, "queue"),
+        tenant=None if spec.tenant is None else validation.check_name(spec.tenant, "tenant"),
+        id=None if spec.id is None else validation.check_id(spec.id),
+        priority=validation.check_priority(spec.priority),
+        run_at=None if spec.run_at is None else validation.check_time(spec.run_at, "run_at"),
+        delay_seconds=_delay(spec),
+        tags=validation.check_tags(spec.tags),
+        key=None if spec.key is None else validation.check_key(spec.key),
+        key_hold_seconds=key_hold_seconds(spec),
+        limit_key=_optional(spec.limit_key, "the limit key", validation.KEY_CHARS_MAX),
+        after=dependencies(spec),
+        max_attempts=_given(spec.max_attempts, lambda most: _attempts(most, None)),
+        lease_seconds=_given(spec.lease_seconds, lambda s: _or(s, None, "lease_seconds")),
+        timeout_seconds=_given(spec.timeout_seconds, lambda s: _or(s, None, "timeout_seconds")),
+        lifetime_seconds=_given(spec.lifetime_seconds, lambda s: _or(s, None, "lifetime_seconds")),
+        backoff=None if spec.backoff is None else retry.check(spec.backoff, "backoff"),
+        correlation_id=check_correlation_id(spec.correlation_id),
+        callback_url=_url(spec.callback_url),
+        on_success=tuple(checked(one) for one in hooks(spec.on_success, "on_success")),
+        on_failure=tuple(checked(one) for one in hooks(spec.on_failure, "on_failure")),
+    )
+
+
+def hooks(given: object, what: str) -> tuple[JobSpec, ...]:
+    """The specs of `on_success` or `on_failure`."""
+    several = tuple(given) if isinstance(given, list | tuple) else (None,)
+    for one in several:
+        if not isinstance(one, JobSpec):
+            raise InvalidInput(
+                f"{what} must be a list of JobSpecs, not {given!r}; {validation.UNCHANGED}"
+            )
+    return several
 
 
 def draft(
@@ -89,9 +136,11 @@ def draft(
         callback_url=_url(spec.callback_url),
         max_attempts=_attempts(spec.max_attempts, policy.max_attempts),
         lease_seconds=_or(spec.lease_seconds, policy.lease_seconds, "lease_seconds"),
-        timeout_seconds=_timeout(spec, policy),
+        timeout_seconds=timeout_of(spec, policy),
         expires_at=None if lifetime is None else now + timedelta(seconds=lifetime),
-        backoff_json=None if spec.backoff is None else _backoff(spec.backoff),
+        backoff_json=None
+        if spec.backoff is None
+        else retry.encode(retry.check(spec.backoff, "backoff")),
         state=State.PENDING,
         run_at=_run_at(spec, now),
         updated_at=now,
@@ -100,14 +149,20 @@ def draft(
 
 def dependencies(spec: JobSpec) -> tuple[Dependency, ...]:
     """In order, one per job: AFTER where only an id is given."""
-    if isinstance(spec.after, str) or not isinstance(spec.after, Iterable):
-        raise InvalidInput(f"after must be a list of dependencies; {validation.UNCHANGED}")
+    after = spec.after
+    if isinstance(after, str | Job | Dependency):
+        after = (after,)
+    elif isinstance(after, bytes | Mapping) or not isinstance(after, Iterable):
+        raise InvalidInput(
+            f"after is {after!r}; it must be a job, an id, or several of them; {validation.UNCHANGED}"
+        )
     found: dict[str, Dependency] = {}
-    for item in spec.after:
-        one = item if isinstance(item, Dependency) else Dependency(item)
+    for item in after:
+        one = item if isinstance(item, Dependency) else Dependency(item)  # type: ignore[arg-type]
         if not isinstance(one.kind, DependencyKind):
             raise InvalidInput(f"{one.kind!r} is not a kind of dependency; {validation.UNCHANGED}")
-        job_id = validation.check_id(one.job_id)
+        job_id = validation.check_id(_id_of(one.job_id))
+        one = Dependency(job_id, one.kind)
         found[job_id] = stricter(found[job_id], one) if job_id in found else one
     return tuple(found.values())
 
@@ -136,6 +191,10 @@ def check_correlation_id(value: object) -> str | None:
     )
 
 
+def _id_of(job: object) -> object:
+    return job.id if isinstance(job, Job) else job
+
+
 def _id(spec: JobSpec, policy: Policy) -> str:
     if spec.id is None:
         if policy.ids is IdSource.CLIENT:
@@ -152,15 +211,25 @@ def _id(spec: JobSpec, policy: Policy) -> str:
 
 def _run_at(spec: JobSpec, now: datetime) -> datetime:
     """The due time; at once means the time of submission, so that order is first come, first served."""
-    if spec.run_at is not None and spec.delay_seconds is not None:
-        raise InvalidTime(f"give run_at or delay_seconds, not both; {validation.UNCHANGED}")
-    if spec.delay_seconds is not None:
-        return now + timedelta(
-            seconds=validation.check_seconds(spec.delay_seconds, "delay_seconds", zero=True)
-        )
+    delay = _delay(spec)
+    if delay is not None:
+        return now + timedelta(seconds=delay)
     if spec.run_at is not None:
         return validation.check_time(spec.run_at, "run_at")
     return now
+
+
+def _delay(spec: JobSpec) -> float | None:
+    if spec.delay_seconds is None:
+        return None
+    if spec.run_at is not None:
+        raise InvalidTime(f"give run_at or delay_seconds, not both; {validation.UNCHANGED}")
+    return validation.check_seconds(spec.delay_seconds, "delay_seconds", zero=True)
+
+
+def _given(value: Any, check: Callable[[Any], Any]) -> Any:
+    """What was left out stays left out: the queue's policy says it."""
+    return UNSET if value is UNSET else check(value)
 
 
 def _attempts(given: int | UnsetType | None, default: int | None) -> int | None:
@@ -169,30 +238,22 @@ def _attempts(given: int | UnsetType | None, default: int | None) -> int | None:
     return None if given is None else validation.check_limit(given, "max_attempts")
 
 
-def _or(given: float | UnsetType | None, default: float | None, what: str) -> float | None:
+def _or(given: Seconds | UnsetType | None, default: float | None, what: str) -> float | None:
     if given is UNSET:
         return default
     return None if given is None else validation.check_seconds(given, what)
 
 
-def _timeout(spec: JobSpec, policy: Policy) -> float | None:
+def timeout_of(spec: JobSpec, policy: Policy) -> float | None:
     """A job may ask for a shorter execution timeout than its queue's, never for a longer one."""
     asked = _or(spec.timeout_seconds, policy.timeout_seconds, "timeout_seconds")
     most = policy.timeout_seconds
     if most is not None and (asked is None or asked > most):
         raise InvalidLimit(
-            f"timeout_seconds is {asked}, the queue's limit is {most}; {validation.UNCHANGED}"
+            f"timeout_seconds is {asked}, the limit of queue {spec.queue!r} is {most}: its policy says so, "
+            f"Policy(timeout_seconds=…); {validation.UNCHANGED}"
         )
     return asked
-
-
-def _backoff(backoff: retry.StoredBackoff) -> bytes:
-    if isinstance(backoff, retry.Custom):
-        raise InvalidInput(
-            "a custom backoff is code and cannot be stored with a job: "
-            f"put it into the queue's policy; {validation.UNCHANGED}"
-        )
-    return retry.encode(backoff)
 
 
 def _optional(value: str | None, what: str, chars_max: int) -> str | None:

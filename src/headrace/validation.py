@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import TypeVar
 from urllib.parse import urlsplit
 
+from headrace import duration
+from headrace.duration import DELAY_SECONDS_MAX
 from headrace.errors import (
     InvalidId,
     InvalidInput,
@@ -19,7 +21,6 @@ from headrace.errors import (
     InvalidTime,
 )
 from headrace.model import Priority
-from headrace.retry import DELAY_SECONDS_MAX
 
 ID_CHARS_MAX = 128
 NAME_CHARS_MAX = 128
@@ -29,6 +30,8 @@ KEY_CHARS_MAX = 256
 URL_CHARS_MAX = 2048
 LIMIT_MAX = 2**31 - 1
 YEAR_MIN, YEAR_MAX = 1970, 9000
+
+_LEVELS = {text: level for level in Priority for text in (level.name.lower(), str(level.value))}
 
 UNCHANGED = "nothing was stored or changed"
 
@@ -73,6 +76,9 @@ def check_tags(values: Iterable[object] | Mapping[str, object]) -> tuple[str, ..
 
 
 def check_priority(value: object) -> int:
+    """0 to 4, or the name of the level: `critical`, `high`, `normal`, `low`, `bulk`."""
+    if isinstance(value, str):
+        value = _LEVELS.get(value.strip().lower(), value)
     if (
         isinstance(value, bool)
         or not isinstance(value, int)
@@ -113,7 +119,13 @@ def check_limit(value: object, what: str, *, minimum: int = 1, maximum: int = LI
 
 
 def check_seconds(value: object, what: str, *, zero: bool = False) -> float:
-    """A finite duration, more than 0 (or 0 too), at most ten years."""
+    """A finite duration, more than 0 (or 0 too), at most ten years; given as users do, `Seconds`."""
+    try:
+        value = duration.seconds_of(value)
+    except ValueError as error:
+        raise InvalidLimit(
+            f"{what} is {value!r}, not a duration: write 90s, 5m, 2h or 30d; {UNCHANGED}"
+        ) from error
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > DELAY_SECONDS_MAX:
         raise InvalidLimit(
             f"{what} is out of range, the limit is {DELAY_SECONDS_MAX:.0f}; {UNCHANGED}"

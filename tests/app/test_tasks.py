@@ -154,7 +154,7 @@ def test_options_become_the_specification() -> None:
     )
     spec = task.spec(4, "x")
     assert (spec.queue, spec.max_attempts, spec.timeout_seconds) == ("mail", 7, 120)
-    assert (spec.priority, spec.tags, spec.limit_key) == (1, {"team": "a"}, "4")
+    assert (spec.priority, spec.tags, spec.limit_key) == (1, ("team=a",), "4")
     other = task.options(priority=0, delay=5).spec(4, "x")
     assert (other.priority, other.delay_seconds, other.queue) == (0, 5, "mail")
     with pytest.raises(InvalidInput, match="colour"):
@@ -179,7 +179,7 @@ def test_a_key_may_be_held_whether_or_not_the_job_has_ended() -> None:
 
     _, task = app_with(send, unique=True, key_hold=timedelta(hours=24))
     assert task.spec(1).key_hold_seconds == 86_400
-    assert task.follow_up().key_hold_seconds is None  # nor has it a key
+    assert task.template.key_hold_seconds is None  # nor has it a key
     _, plain = app_with(send, key_hold=60)
     assert plain.spec(1).key_hold_seconds is None
     assert plain.options(key="k").spec(1).key_hold_seconds == 60

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from rich.text import Text
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.table import Column, lay_out
 from tests.cli.shell import Shell
 

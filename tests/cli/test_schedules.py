@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from headrace import JobManager, JobSpec
-from headrace.cli import duration
+from headrace import JobManager, JobSpec, duration
 from headrace.clock import ManualClock
 from headrace.schedules import Every
 from tests.cli.shell import Shell

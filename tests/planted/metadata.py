@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace import completion, history, lifecycle
+from headrace import completion, history, lifecycle, spec
 from headrace.manager import submission, updates
 from headrace.manager.context import Context
 from headrace.manager.placement import KeyRule
@@ -25,7 +25,7 @@ def hold_ignored(one: JobSpec, policy: Policy) -> KeyRule:
 
 
 def hold_ends_with_the_job(one: JobSpec, policy: Policy) -> KeyRule:
-    seconds = one.key_hold_seconds or policy.key_window_seconds
+    seconds = spec.key_hold_seconds(one) or policy.key_window_seconds
     return KeyRule(seconds, policy.key_released_when_terminal)
 
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from headrace import retry
+from headrace.duration import DELAY_SECONDS_MAX
+from headrace.errors import InvalidInput
 from headrace.retry import (
     Constant,
     Custom,
@@ -60,15 +66,45 @@ def test_no_delay_is_past_its_cap_or_negative(
 
 @given(failures, draws, seconds)
 def test_jitter_is_within_ten_percent(n: int, draw: float, initial: float) -> None:
-    exact = Linear(initial, cap=1e12, jitter=False).delay(n)
-    assert abs(Linear(initial, cap=1e12).delay(n, draw) - exact) <= 0.1 * exact * (1 + 1e-9)
+    exact = Linear(initial, cap=DELAY_SECONDS_MAX, jitter=False).delay(n)
+    spread = Linear(initial, cap=DELAY_SECONDS_MAX).delay(n, draw)
+    assert abs(spread - exact) <= 0.1 * exact * (1 + 1e-9)
 
 
 @given(st.integers(1, 40), seconds)
 def test_full_jitter_spans_zero_to_the_bound(n: int, initial: float) -> None:
-    backoff = FullJitter(initial, cap=1e30)
+    backoff = FullJitter(initial, cap=DELAY_SECONDS_MAX)
     assert backoff.delay(n, 0.0) == 0
-    assert backoff.delay(n, 0.999) == pytest.approx(0.999 * initial * 2.0 ** (n - 1))
+    bound = min(initial * 2.0 ** (n - 1), DELAY_SECONDS_MAX)
+    assert backoff.delay(n, 0.999) == pytest.approx(0.999 * bound)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: Constant("soon"),
+        lambda: Constant(float("nan")),
+        lambda: Linear(float("inf")),
+        lambda: Exponential(-1),
+        lambda: Exponential(cap=1e300),
+        lambda: Exponential(multiplier=float("nan")),
+        lambda: Exponential(multiplier="2"),  # type: ignore[arg-type]
+        lambda: FullJitter(None),  # type: ignore[arg-type]
+        lambda: FullJitter(True),
+        lambda: Linear([1]),  # type: ignore[arg-type]
+        lambda: Exponential(jitter="yes"),  # type: ignore[arg-type]
+        lambda: Custom(lambda n, initial, cap: 1.0, cap="never"),
+    ],
+)
+def test_a_backoff_that_cannot_be_is_refused_where_it_is_made(wrong: Callable[[], Any]) -> None:
+    with pytest.raises(InvalidInput, match="of a backoff"):
+        wrong()
+
+
+def test_a_backoff_takes_durations_as_text() -> None:
+    assert Exponential("2s", cap="1h30m") == Exponential(2.0, cap=5400.0)
+    assert Constant(timedelta(minutes=1)) == Constant(60.0)
+    assert retry.decode(retry.encode(Linear("1m"))) == Linear(60.0)
 
 
 def test_custom_gets_what_the_specification_says() -> None:

@@ -173,7 +173,7 @@ def test_an_unknown_zone_is_refused(zone: str) -> None:
         Cron("0 3 * * *", zone)
 
 
-@pytest.mark.parametrize("seconds", [0, -1, 0.5, float("nan"), float("inf"), 1e12, "60", True])
+@pytest.mark.parametrize("seconds", [0, -1, 0.5, float("nan"), float("inf"), 1e12, "soon", True])
 def test_an_interval_out_of_range_is_refused(seconds: Any) -> None:
     with pytest.raises(InvalidInput, match="interval"):
         Every(seconds)

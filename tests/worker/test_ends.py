@@ -37,7 +37,7 @@ async def test_what_cannot_be_written_as_it_is_is_written_otherwise(store_url: s
             case "biting":
                 raise Biting
             case "retry_after":
-                raise TemporaryError("x", retry_after="30")  # type: ignore[arg-type]
+                raise TemporaryError("x", retry_after="30")
             case _:
                 return "fine"
 

@@ -34,7 +34,7 @@ from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware, Submit, around_submit
 from headrace.app.observers import Observer, observe
 from headrace.app.results import BatchResult, batch_results, result_of
-from headrace.app.task import VERSION_MARK, Isolation, Options, Task, Upcaster
+from headrace.app.task import VERSION_MARK, Isolation, Task, Upcaster, options_of
 from headrace.app.transaction import Transaction
 from headrace.clock import Clock
 from headrace.connect import connect, open_store
@@ -165,10 +165,7 @@ class Headrace:
             chosen = validation.check_name(name or function.__name__, "name of the task")
             if chosen in self._tasks:
                 raise InvalidName(f"a task named {chosen!r} is registered already")
-            try:
-                given = Options(**options)
-            except TypeError as error:
-                raise InvalidInput(f"task {chosen!r}: {error}") from error
+            given = options_of(chosen, options)
             task: Task[..., Any] = Task(
                 self,
                 function,
@@ -292,7 +289,7 @@ class Headrace:
         `batch_id`: with one, the same call again finds what is stored and adds the rest.
         """
         manager = await self.manager()
-        follow_up = callback.follow_up() if isinstance(callback, Task) else callback
+        follow_up = callback.follow_up("batch") if isinstance(callback, Task) else callback
         stored: list[Batch] = []
 
         async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:

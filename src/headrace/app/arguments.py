@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import msgspec.inspect
 
 from headrace.app.context import Context, SyncContext
 from headrace.errors import InvalidInput, InvalidPayload
@@ -19,6 +20,15 @@ _REFUSED = (
     inspect.Parameter.VAR_KEYWORD,
 )
 
+_OBJECTS = (
+    msgspec.inspect.AnyType,
+    msgspec.inspect.CustomType,
+    msgspec.inspect.DataclassType,
+    msgspec.inspect.DictType,
+    msgspec.inspect.StructType,
+    msgspec.inspect.TypedDictType,
+)
+
 
 class Arguments:
     """What a handler takes and gives, read from its annotations. No annotation: any JSON value."""
@@ -26,7 +36,7 @@ class Arguments:
     def __init__(self, function: Callable[..., Any], name: str) -> None:
         self._name = name
         signature = inspect.signature(function)
-        hints = _hints(function, name)
+        hints = self._hints = _hints(function, name)
         context = [one for one in signature.parameters if hints.get(one) in (Context, SyncContext)]
         self.context_name = context[0] if context else None
         """The parameter that takes the handler's context; it is no argument of the job."""
@@ -68,18 +78,48 @@ class Arguments:
         return payload
 
     def with_defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """The payload with what a run would fill in: a call is the same with its defaults spelled out."""
+        """The payload as a run would see it: a call is the same with its defaults spelled out.
+
+        In the types of the handler, so that 1 and 1.0 are the same where it takes a float.
+        """
         defaults = {
             parameter.name: parameter.default
             for parameter in self._signature.parameters.values()
             if parameter.default is not inspect.Parameter.empty
         }
-        return {**msgspec.to_builtins(defaults), **payload}
+        try:
+            seen = msgspec.convert({**msgspec.to_builtins(defaults), **payload}, self._type)
+        except msgspec.ValidationError:  # a default need not be of the type that callers must give
+            seen = msgspec.convert(payload, self._type)
+        whole: dict[str, Any] = msgspec.to_builtins(seen)
+        return whole
+
+    def check_told(self, told: str) -> None:
+        """Raise unless the handler can be called with the argument `told`, an object, and nothing else."""
+        write = f"write def {self._name}({told}: dict[str, Any])"
+        parameters = self._signature.parameters
+        if told not in parameters:
+            raise InvalidInput(
+                f"task {self._name!r} cannot be told of what has ended: it takes no argument {told!r}; "
+                f"{write}"
+            )
+        for name, parameter in parameters.items():
+            if name != told and parameter.default is inspect.Parameter.empty:
+                raise InvalidInput(
+                    f"task {self._name!r} cannot be told of what has ended: its argument {name!r} has no "
+                    f"default, and it is called with {told!r} alone; {write}, or give {name!r} a default"
+                )
+        if not _takes_object(self._hints.get(told, Any)):
+            raise InvalidInput(
+                f"task {self._name!r} cannot be told of what has ended: its argument {told!r} is given an "
+                f"object; {write}"
+            )
 
     def load(self, payload_json: bytes) -> dict[str, Any]:
         """The keyword arguments for a run. Raises InvalidPayload where they do not fit."""
         try:
-            loaded = self._decoder.decode(payload_json)
+            # A job that was submitted without a payload (a schedule, a command line) has no arguments.
+            loaded = self._decoder.decode(b"{}" if payload_json == b"null" else payload_json)
         except msgspec.DecodeError as error:
             raise InvalidPayload(
                 f"the payload does not fit task {self._name!r}: {error}"
@@ -106,6 +146,13 @@ def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
             f"task {name!r} has an annotation that cannot be looked up ({error}): "
             "its types must exist when the module is loaded"
         ) from error
+
+
+def _takes_object(hint: Any) -> bool:
+    """Whether a JSON object can be of the type, whatever its fields."""
+    described = msgspec.inspect.type_info(hint)
+    several = described.types if isinstance(described, msgspec.inspect.UnionType) else (described,)
+    return any(isinstance(one, _OBJECTS) for one in several)
 
 
 def _field(parameter: inspect.Parameter, type_: Any) -> tuple[str, Any] | tuple[str, Any, Any]:

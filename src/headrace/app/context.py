@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from headrace import codec, completion, lifecycle
+from headrace import codec, completion, lifecycle, validation
 from headrace.app.bridge import Bridge
 from headrace.app.results import BatchResult, batch_results
 from headrace.clock import Clock
+from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, Snooze
 from headrace.manager import JobManager
 from headrace.model import Failure, Job
@@ -60,8 +61,7 @@ class Context:
         self.manager = manager
         self.token: str = job.token
         """The fencing token: an outside system that remembers the last can refuse a late attempt."""
-        self.deadline: datetime | None = None
-        """When the execution timeout strikes, by the store's clock; None before the handler starts."""
+        self._deadline: datetime | None = None
         self._is_cancelled = False
         self.has_seen_cancellation = False
         """The handler has looked at `is_cancelled` since it was told to stop."""
@@ -89,8 +89,13 @@ class Context:
 
     def begin(self) -> None:
         """The handler starts now. Its execution timeout counts from the claim: so does the store."""
-        if self.deadline is None:
-            self.deadline = lifecycle.times_out_at(self.job)
+        if self._deadline is None:
+            self._deadline = lifecycle.times_out_at(self.job)
+
+    @property
+    def deadline(self) -> datetime | None:
+        """When the execution timeout strikes, by the store's clock; None before the handler starts."""
+        return self._deadline
 
     @property
     def attempt(self) -> int:
@@ -152,20 +157,19 @@ class Context:
         async for one in batch_results(jobs, batch_id, self.app.task_of):
             yield one
 
-    def snooze(
-        self, seconds: float | timedelta | None = None, *, until: datetime | None = None
-    ) -> None:
+    def snooze(self, seconds: Seconds | None = None, *, until: datetime | None = None) -> None:
         """End this attempt here and run the job again later, at no cost to its budget."""
         raise Snooze(seconds, until=until)
 
-    def shorten_timeout(self, seconds: float) -> None:
+    def shorten_timeout(self, seconds: Seconds) -> None:
         """Ask for a shorter execution timeout, from now. A longer one is refused."""
-        wanted = self.clock.now() + timedelta(seconds=seconds)
+        left = validation.check_seconds(seconds, "the timeout", zero=True)
+        wanted = self.clock.now() + timedelta(seconds=left)
         if self.deadline is not None and wanted > self.deadline:
             raise InvalidLimit(
                 f"{seconds} s from now is later than the job's own deadline; it stays as it was"
             )
-        self.deadline = wanted
+        self._deadline = wanted
 
     def log(self, text: str, **fields: Any) -> None:
         """Keep a line with the job. Written with the next flush, at the latest when the attempt ends."""

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import hashlib
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace import codec
+from headrace import codec, retry, validation
 from headrace.app.arguments import Arguments
 from headrace.discreet import Discreet
+from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
-from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
+from headrace.model import DEFAULT_QUEUE, Job, Priority
+from headrace.policy import Policies
 from headrace.retry import StoredBackoff
-from headrace.spec import JobSpec
+from headrace.spec import After, JobSpec, checked, timeout_of
 
 if TYPE_CHECKING:
     from headrace.app.application import Headrace
@@ -30,7 +33,6 @@ T = TypeVar("T")
 VERSION_MARK = "@"
 """Between a task's name and its version in a job's type; version 1 has neither."""
 
-Seconds = float | timedelta
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 """From the payload of one version to that of the next."""
 
@@ -47,10 +49,14 @@ class Isolation(enum.StrEnum):
 
 
 class Options(Discreet, frozen=True, kw_only=True):
-    """How the jobs of a task are submitted and run. What is left out comes from the queue's policy."""
+    """How the jobs of a task are submitted and run. What is left out comes from the queue's policy.
+
+    A duration is seconds, a timedelta, or text: `90`, `timedelta(minutes=5)`, `"5m"`, `"1h30m"`.
+    """
 
     queue: str = DEFAULT_QUEUE
-    priority: int = Priority.NORMAL
+    priority: int | str = Priority.NORMAL
+    """0 to 4, or the level's name: `"high"`."""
     max_attempts: int | UnsetType | None = UNSET
     retry: StoredBackoff | None = None
     timeout: Seconds | UnsetType | None = UNSET
@@ -70,7 +76,8 @@ class Options(Discreet, frozen=True, kw_only=True):
     tenant: str | None = None
     delay: Seconds | None = None
     run_at: datetime | None = None
-    after: Iterable[Dependency | Job | str] = ()
+    after: After = ()
+    """What must come before: a job, an id, a Dependency, or several of them."""
     correlation_id: str | None = None
     callback_url: str | None = None
     """Told of the job's end by a signed request."""
@@ -110,6 +117,11 @@ class Task(Generic[P, R]):
         self._upcasters = dict(upcasters)
         self.__doc__ = function.__doc__
         self.__name__ = name
+        try:
+            self.template = self._template()
+            _check_timeout(self.template, app.policies or Policies())
+        except InvalidInput as error:
+            raise type(error)(f"task {name!r}: {error.message}") from error
         for argument in _names(options):
             if argument not in inspect.signature(function).parameters:
                 raise InvalidInput(f"task {name!r} has no argument {argument!r}")
@@ -132,10 +144,7 @@ class Task(Generic[P, R]):
 
     def options(self, **changes: Any) -> Task[P, R]:
         """The same task with other options, for single submissions. Names as in `Options`."""
-        try:
-            given = msgspec.structs.replace(self.given, **changes)
-        except TypeError as error:
-            raise InvalidInput(f"task {self.name!r}: {error}; nothing was stored") from error
+        given = options_of(self.name, changes, self.given)
         return Task(
             self.app,
             self.function,
@@ -164,38 +173,57 @@ class Task(Generic[P, R]):
         """The job that `submit` would store. Raises InvalidPayload where the arguments do not fit."""
         return self._spec(self.arguments.bind(args, kwargs))
 
+    def _template(self) -> JobSpec:
+        """What every job of the task has: checked here, where the task is made. No payload, no unique key."""
+        given = self.given
+        if given.limit_by is not None:
+            validation.check_text(given.limit_by, "limit_by", validation.NAME_CHARS_MAX)
+        template = checked(
+            JobSpec(
+                type=self.type,
+                queue=given.queue,
+                tenant=given.tenant,
+                id=given.id,
+                priority=given.priority,
+                run_at=given.run_at,
+                delay_seconds=given.delay,
+                tags=given.tags,
+                key=given.key,
+                key_hold_seconds=_hold(given) if given.key or given.unique is False else None,
+                after=given.after,
+                max_attempts=given.max_attempts,
+                lease_seconds=given.lease,
+                timeout_seconds=given.timeout,
+                lifetime_seconds=given.lifetime,
+                backoff=None if given.retry is None else retry.check(given.retry, "retry"),
+                correlation_id=given.correlation_id,
+                callback_url=given.callback_url,
+                on_success=_hooks(given.on_success, "on_success"),
+                on_failure=_hooks(given.on_failure, "on_failure"),
+            )
+        )
+        _unique_names(given)
+        return template
+
     def _spec(self, payload: dict[str, Any]) -> JobSpec:
         given = self.given
-        whole = self.arguments.with_defaults(payload)
-        key = given.key or self._unique_key(whole)
-        return JobSpec(
-            type=self.type,
-            payload=payload,
-            queue=given.queue,
-            tenant=given.tenant,
-            id=given.id,
-            priority=given.priority,
-            run_at=given.run_at,
-            delay_seconds=None if given.delay is None else _seconds(given.delay),
-            tags=given.tags,
-            key=key,
-            key_hold_seconds=None if key is None else _seconds(given.key_hold),
-            limit_key=None if given.limit_by is None else _text(whole.get(given.limit_by)),
-            after=[one.id if isinstance(one, Job) else one for one in given.after],
-            max_attempts=given.max_attempts,
-            lease_seconds=_seconds(given.lease),
-            timeout_seconds=_seconds(given.timeout),
-            lifetime_seconds=_seconds(given.lifetime),
-            backoff=given.retry,
-            correlation_id=given.correlation_id,
-            callback_url=given.callback_url,
-            on_success=_follow_ups(given.on_success),
-            on_failure=_follow_ups(given.on_failure),
-        )
+        changes: dict[str, Any] = {"payload": payload}
+        if given.unique is not False or given.limit_by is not None:
+            whole = self.arguments.with_defaults(payload)
+            if given.unique is not False and given.key is None:
+                changes["key"] = self._unique_key(whole)
+                changes["key_hold_seconds"] = _hold(given)
+            if given.limit_by is not None:
+                changes["limit_key"] = _text(whole.get(given.limit_by))
+        return msgspec.structs.replace(self.template, **changes)
 
-    def follow_up(self) -> JobSpec:
-        """This task as a hook, or as the callback of a batch: its argument comes when it runs."""
-        return msgspec.structs.replace(self._spec({}), key=None, key_hold_seconds=None)
+    def follow_up(self, told: str) -> JobSpec:
+        """This task as a hook, or as the callback of a batch: its argument `told` comes when it runs.
+
+        Raises InvalidInput where the handler cannot be called like that.
+        """
+        self.arguments.check_told(told)
+        return msgspec.structs.replace(self.template, payload={}, key=None, key_hold_seconds=None)
 
     @overload
     async def submit(
@@ -222,9 +250,7 @@ class Task(Generic[P, R]):
             version += 1
         return self.arguments.load(codec.encode(payload, limit=codec.PAYLOAD_BYTES_MAX))
 
-    def _unique_key(self, whole: Mapping[str, Any]) -> str | None:
-        if self.given.unique is False:
-            return None
+    def _unique_key(self, whole: Mapping[str, Any]) -> str:
         named = _unique_names(self.given)
         chosen = whole if named is None else {name: whole.get(name) for name in named}
         encoded = msgspec.json.encode(chosen, order="sorted")
@@ -240,13 +266,38 @@ def version_of(type_: str) -> int:
     return int(version) if mark else 1
 
 
-def _follow_ups(given: Any) -> tuple[JobSpec, ...]:
+def options_of(task: str, given: Mapping[str, Any], base: Options | None = None) -> Options:
+    """The options by their names, over those of `base`. Raises InvalidInput for a name that is none."""
+    known = Options.__struct_fields__
+    unknown = next((name for name in given if name not in known), None)
+    if unknown is not None:
+        meant = difflib.get_close_matches(unknown, known, n=1)
+        hint = f"did you mean {meant[0]!r}?" if meant else f"known are {', '.join(known)}"
+        raise InvalidInput(
+            f"task {task!r}: there is no option {unknown!r}: {hint}; {validation.UNCHANGED}"
+        )
+    return Options(**given) if base is None else msgspec.structs.replace(base, **given)
+
+
+def _check_timeout(template: JobSpec, policies: Policies) -> None:
+    """A timeout longer than the queue allows would be refused at every submission."""
+    if template.timeout_seconds is not UNSET:
+        timeout_of(template, policies.of(template.queue))
+
+
+def _hooks(given: Any, what: str) -> tuple[JobSpec, ...]:
     several = given if isinstance(given, list | tuple) else [given]
-    return tuple(one.follow_up() if isinstance(one, Task) else one for one in several)
+    for one in several:
+        if not isinstance(one, Task | JobSpec):
+            raise InvalidInput(
+                f"{what} is {one!r}; it must be a task, a JobSpec, or a list of them; "
+                f"{validation.UNCHANGED}"
+            )
+    return tuple(one.follow_up("job") if isinstance(one, Task) else one for one in several)
 
 
-def _seconds(value: Any) -> Any:
-    return value.total_seconds() if isinstance(value, timedelta) else value
+def _hold(given: Options) -> float | None:
+    return None if given.key_hold is None else validation.check_seconds(given.key_hold, "key_hold")
 
 
 def _text(value: Any) -> str | None:
@@ -255,9 +306,17 @@ def _text(value: Any) -> str | None:
 
 def _unique_names(options: Options) -> tuple[str, ...] | None:
     """The arguments that make a job unique; None: all."""
-    if isinstance(options.unique, bool):
+    unique = options.unique
+    if isinstance(unique, bool):
         return None
-    return (options.unique,) if isinstance(options.unique, str) else tuple(options.unique)
+    if isinstance(unique, list | tuple | set | frozenset):
+        return tuple(unique)
+    if not isinstance(unique, str):
+        raise InvalidInput(
+            f"unique is {unique!r}; it must be True, the name of an argument, or a list of names; "
+            f"{validation.UNCHANGED}"
+        )
+    return (unique,)
 
 
 def _names(options: Options) -> tuple[str, ...]:

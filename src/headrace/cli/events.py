@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import click
 from rich.text import Text
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Exit, one_line
 from headrace.cli.output import state_style
 from headrace.cli.records import event_record

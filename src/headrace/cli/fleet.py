@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Ended, Exit
 from headrace.cli.fleet_view import (
     FleetsRecord,

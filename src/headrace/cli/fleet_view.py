@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.output import Output
 from headrace.cli.session import Session
 from headrace.cli.table import Column

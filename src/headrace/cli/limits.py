@@ -9,7 +9,7 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Exit
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command, group

@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.text import Text
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Exit, one_line
 from headrace.cli.output import id_text, state_text
 from headrace.cli.records import JobRecord, job_record

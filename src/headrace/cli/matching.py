@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import click
 import msgspec
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Exit, one_line
 from headrace.cli.output import note, state_text
 from headrace.cli.progress import progress

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.progress import Bar, progress

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from headrace.cli import duration, values
+from headrace import duration
+from headrace.cli import values
 from headrace.cli.exits import Exit
 from headrace.cli.output import Output
 from headrace.cli.progress import progress

@@ -11,8 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from rich.text import Text
 
-from headrace import schedules
-from headrace.cli import duration
+from headrace import duration, schedules
 from headrace.cli.exits import Ended, Exit, one_line
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command, group

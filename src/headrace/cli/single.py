@@ -10,7 +10,7 @@ import click
 import msgspec
 from rich.text import Text
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Exit, one_line, visible
 from headrace.cli.output import id_text, state_text
 from headrace.cli.records import (

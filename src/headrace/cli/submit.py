@@ -21,7 +21,7 @@ from headrace.cli.values import ATTEMPTS, MOMENT, PAYLOAD, PRIORITY, SECONDS
 from headrace.errors import DependencyNotFound, HeadraceError, InvalidBatch, JobNotFound
 from headrace.manager import Submitted
 from headrace.model import DEFAULT_QUEUE, Dependency, DependencyKind, Priority
-from headrace.spec import JobSpec
+from headrace.spec import JobSpec, dependencies
 
 LISTED_MAX = 20
 _BESIDES_BATCH = frozenset({"batch", "quiet"})
@@ -219,11 +219,10 @@ async def _first_orphan(session: Session, batch: Batch) -> int | None:
     """The first job of the batch that names a job which is neither of the batch nor stored."""
     own = {spec.id for spec in batch.specs}
     for index, spec in enumerate(batch.specs):
-        for need in spec.after:
-            job_id = need.job_id if isinstance(need, Dependency) else need
+        for need in dependencies(spec):
             try:
-                if job_id not in own:
-                    await session.jobs.get(job_id)
+                if need.job_id not in own:
+                    await session.jobs.get(need.job_id)
             except JobNotFound:
                 return index
     return None

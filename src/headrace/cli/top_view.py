@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from rich.text import Text
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import visible
 from headrace.cli.output import state_style
 from headrace.cli.table import Column, lay_out

@@ -8,7 +8,7 @@ import click
 import msgspec
 from rich.text import Text
 
-from headrace.cli import duration
+from headrace import duration
 from headrace.cli.exits import Ended, Exit, one_line
 from headrace.cli.progress import progress
 from headrace.cli.selection import dry_run_option

@@ -11,8 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from headrace import codec, validation
-from headrace.cli import duration
+from headrace import codec, duration, validation
 from headrace.errors import HeadraceError
 from headrace.model import Priority
 
@@ -53,11 +52,11 @@ def moment(text: str) -> datetime:
 
 def priority(text: str) -> int:
     """0 to 4, or critical, high, normal, low, bulk."""
-    for level in Priority:
-        if text.lower() in (level.name.lower(), str(level.value)):
-            return int(level)
-    listed = ", ".join(f"{level.value} {level.name.lower()}" for level in Priority)
-    raise ValueError(f"{text!r} is not a priority: one of {listed}")
+    try:
+        return validation.check_priority(text)
+    except HeadraceError:
+        listed = ", ".join(f"{level.value} {level.name.lower()}" for level in Priority)
+        raise ValueError(f"{text!r} is not a priority: one of {listed}") from None
 
 
 def attempts(text: str) -> int | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 
 import msgspec
 
-from headrace import graph, lifecycle
+from headrace import graph, lifecycle, telling
 from headrace.errors import (
     Contention,
     HeadraceError,
@@ -91,9 +92,7 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
         for index, order in turn.items():
             job = order.known or fresh.get(order.job_id)
             try:
-                if job is None:
-                    raise JobNotFound(order.job_id)
-                changes[index] = lifecycle.apply(job, _decided(order, job), now)
+                changes[index] = _change(order, job, now)
             except Refusal as refusal:
                 if order.known is None:
                     outcomes[index] = refusal
@@ -187,6 +186,19 @@ async def ripple(context: Context, touched: Sequence[Edge]) -> int:
     return changed
 
 
+def _change(order: Order, job: Job | None, now: datetime) -> Change:
+    """Raises what refuses the order: also one that nobody can carry out is only refused."""
+    if job is None:
+        raise JobNotFound(order.job_id)
+    try:
+        return lifecycle.apply(job, _decided(order, job), now)
+    except HeadraceError:
+        raise
+    except Exception as error:
+        logger.exception("an order for job %s cannot be carried out", order.job_id)
+        raise unreadable(error) from error
+
+
 async def _commit(context: Context, changes: Sequence[Change]) -> Sequence[bool]:
     if not changes:
         return ()
@@ -234,6 +246,14 @@ def _trusted(context: Context, order: Order) -> Order:
 
 def _forget(order: Order) -> Order:
     return Order(order.job_id, order.decide)
+
+
+def unreadable(error: Exception) -> InvalidInput:
+    """The answer to one order that nobody can carry out: the others are none the worse."""
+    return InvalidInput(
+        f"this outcome cannot be recorded ({telling.name_of(error)}: {telling.text_of(error)}); "
+        "its job was left as it is"
+    )
 
 
 def _contention(job_id: str) -> Contention:

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET
 
 from headrace import codec, lifecycle, validation
+from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidLimit, JobNotFound, LeaseExpired
 from headrace.manager import deadlines, limits
 from headrace.manager.context import Context
@@ -63,7 +64,7 @@ class Claims:
         types: Iterable[str] | None,
         tags: Iterable[str] | Mapping[str, object],
         limit: int,
-        lease_seconds: float | None,
+        lease_seconds: Seconds | None,
         due_by: datetime | None,
         look_ahead: bool = False,
     ) -> Claimed:
@@ -142,10 +143,12 @@ def _union(one: Sequence[str] | None, other: Sequence[str] | None) -> tuple[str,
 async def heartbeat(context: Context, leases: Sequence[Lease]) -> Heartbeats:
     """Extend many leases in one step. Those that do not hold are explained, not raised."""
     await context.synchronise()
-    for lease in leases:
-        if lease.seconds is not None:
-            validation.check_seconds(lease.seconds, "the seconds of a lease")
-    fences = {Fence(lease.job_id, lease.token): lease.seconds for lease in leases}
+    fences = {
+        Fence(lease.job_id, lease.token): None
+        if lease.seconds is None
+        else validation.check_seconds(lease.seconds, "the seconds of a lease")
+        for lease in leases
+    }
     mine = await _visible(context, fences)
     extended = {}
     if mine:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from headrace import codec, lifecycle, retry, validation
+from headrace import codec, lifecycle, retry, telling, validation
 from headrace.discreet import Discreet
+from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidInput, PermanentError, TemporaryError
 from headrace.lifecycle import Command
-from headrace.manager.changes import Order, Settled, change_each
+from headrace.manager.changes import Order, Settled, change_each, unreadable
 from headrace.manager.context import Context
 from headrace.model import Category, Failure, Job
+from headrace.policy import Policy
+
+logger = logging.getLogger("headrace.manager")
 
 
 class _Outcome(Discreet, frozen=True, kw_only=True):
@@ -31,7 +36,7 @@ class Completed(_Outcome, frozen=True, kw_only=True):
 
 class Failed(_Outcome, frozen=True, kw_only=True):
     failure: Failure
-    retry_after: float | None = None
+    retry_after: Seconds | None = None
     retry_at: datetime | None = None
 
 
@@ -63,6 +68,9 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
             orders.append(order(context, outcome))
         except HeadraceError as error:
             bad[index] = error
+        except Exception as error:
+            logger.exception("an outcome cannot be read; the others are recorded")
+            bad[index] = unreadable(error)
     settled = await change_each(context, orders)
     good = iter(settled.outcomes)
     merged = [bad[index] if index in bad else next(good) for index in range(len(outcomes))]
@@ -73,19 +81,27 @@ def failure_of(
     error: BaseException | str, *, category: Category | None = None, code: str | None = None
 ) -> Failure:
     """What to record for an error: a handler's typed error says it, anything else is TEMPORARY."""
-    if not isinstance(error, str | BaseException):
+    if not issubclass(type(error), str | BaseException):
         raise InvalidInput(f"an error is text or an exception, not {error!r}; nothing was changed")
     category = None if category is None else validation.check_word(category, Category)
-    message = error if isinstance(error, str) else (str(error) or type(error).__name__)
-    if isinstance(error, PermanentError):
-        category, code = category or Category.PERMANENT, code or error.error_code
-    elif isinstance(error, TimeoutError):
+    if not issubclass(type(error), BaseException):
+        return Failure(telling.plain(str(error)), category or Category.TEMPORARY, code)
+    message = telling.text_of(error)
+    if telling.is_a(error, PermanentError):
+        category, code = category or Category.PERMANENT, code or _code_of(error)
+    elif telling.is_a(error, TimeoutError):
         category = category or Category.TIMEOUT
-    elif (
-        code is None and isinstance(error, BaseException) and not isinstance(error, TemporaryError)
-    ):
-        code = type(error).__name__
+    elif code is None and not telling.is_a(error, TemporaryError):
+        code = telling.name_of(error)
     return Failure(message, category or Category.TEMPORARY, code)
+
+
+def _code_of(error: Any) -> str | None:
+    """The code that a handler gave its PermanentError; the name of its class if that cannot be read."""
+    try:
+        return None if error.error_code is None else telling.plain(str(error.error_code))
+    except BaseException:  # noqa: BLE001 - it is the handler's object, and may do anything
+        return telling.name_of(error)
 
 
 def order(context: Context, outcome: Outcome) -> Order:
@@ -107,7 +123,8 @@ def order(context: Context, outcome: Outcome) -> Order:
                     outcome, retry_at=validation.check_time(outcome.retry_at, "retry_at")
                 )
             if outcome.retry_after is not None:
-                validation.check_seconds(outcome.retry_after, "retry_after", zero=True)
+                seconds = validation.check_seconds(outcome.retry_after, "retry_after", zero=True)
+                outcome = replace(outcome, retry_after=seconds)
         case Snoozed():
             outcome = replace(outcome, until=validation.check_time(outcome.until, "until"))
         case Released() | Stopped() | CancelAcknowledged():
@@ -136,11 +153,9 @@ def _command(context: Context, outcome: Outcome, job: Job, result_json: bytes | 
                 token=token,
                 failure=failure,
                 retry=failure.category in policy.retry_on,
-                backoff=policy.backoff
-                if job.backoff_json is None
-                else retry.decode(job.backoff_json),
+                backoff=_backoff(job, policy),
                 draw=context.dice.random(),
-                retry_after=outcome.retry_after,
+                retry_after=outcome.retry_after,  # type: ignore[arg-type]  # `_order` has read it
                 retry_at=outcome.retry_at,
             )
         case Snoozed(token=token, until=until):
@@ -155,7 +170,24 @@ def _command(context: Context, outcome: Outcome, job: Job, result_json: bytes | 
             assert_never(outcome)
 
 
-def later(now: datetime, *, until: datetime | None, seconds: float | None) -> datetime:
+def _backoff(job: Job, policy: Policy) -> retry.Backoff:
+    """The job's own, or its queue's: also where a newer version has stored one that this one cannot read."""
+    if job.backoff_json is None:
+        return policy.backoff
+    try:
+        return retry.decode(job.backoff_json)
+    except InvalidInput as error:
+        logger.warning(
+            "job %s is retried by the backoff of queue %r, not by its own: %s",
+            job.id,
+            job.queue,
+            error,
+            extra={"job_id": job.id, "queue": job.queue},
+        )
+        return policy.backoff
+
+
+def later(now: datetime, *, until: datetime | None, seconds: Seconds | None) -> datetime:
     """A snooze's end, given either way."""
     if (until is None) == (seconds is None):
         raise InvalidInput("give until or seconds, one of the two; nothing was changed")

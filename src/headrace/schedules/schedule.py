@@ -19,7 +19,7 @@ from headrace import codec, validation
 from headrace.clock import to_us
 from headrace.errors import InvalidSchedule
 from headrace.schedules.when import Cron, Every, When
-from headrace.spec import JobSpec
+from headrace.spec import JobSpec, checked
 
 GRACE_SECONDS_DEFAULT = 60.0
 MISSED_TICKS_MAX = 1000
@@ -88,12 +88,12 @@ def declare(
     """
     if not isinstance(when, Cron | Every):
         raise InvalidSchedule(f"{when!r} is neither Cron nor Every; {validation.UNCHANGED}")
-    checked = _check_job(job)
+    template = _check_job(job)
     return Schedule(
         name=validation.check_name(name, "name of the schedule"),
         tenant=validation.check_name(tenant if job.tenant is None else job.tenant, "tenant"),
         when=when,
-        job=checked,
+        job=template,
         misfire=validation.check_word(misfire, Misfire),
         grace_seconds=validation.check_seconds(grace_seconds, "grace_seconds", zero=True),
         created_at=now,
@@ -176,14 +176,14 @@ def _check_job(job: object) -> JobSpec:
                 f"the job of a schedule is submitted at every tick: leave out {name}; "
                 f"{validation.UNCHANGED}"
             )
-    return replace(
+    plain = replace(
         job,
         tenant=None,
-        payload=codec.decode(codec.encode(job.payload, limit=PAYLOAD_BYTES_MAX)),
-        tags=validation.check_tags(job.tags),
         on_success=_check_hooks(job.on_success),
         on_failure=_check_hooks(job.on_failure),
     )
+    payload = codec.decode(codec.encode(job.payload, limit=PAYLOAD_BYTES_MAX))
+    return replace(checked(plain), payload=payload, after=())
 
 
 def _check_hooks(hooks: object) -> tuple[JobSpec, ...]:

@@ -7,9 +7,9 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace import codec, retry
+from headrace import codec, retry, validation
 from headrace.discreet import Discreet
-from headrace.errors import StoreCorrupt
+from headrace.errors import InvalidLimit, StoreCorrupt
 from headrace.model import DEFAULT_QUEUE, Priority
 from headrace.schedules.schedule import PAYLOAD_BYTES_MAX, Misfire, Schedule
 from headrace.schedules.when import When
@@ -73,7 +73,7 @@ def decode(encoded: bytes, name: str) -> Schedule:
     """
     try:
         stored = _decoder.decode(encoded)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, InvalidLimit) as error:
         raise StoreCorrupt(
             f"schedule {name} cannot be read: {error}; it was left as it is: "
             "remove it, or let the version of Headrace that wrote it read it"
@@ -84,6 +84,7 @@ def decode(encoded: bytes, name: str) -> Schedule:
 
 def _template(job: JobSpec) -> _Template:
     fields = {name: getattr(job, name) for name in _Template.__struct_fields__}
+    fields["priority"] = Priority(validation.check_priority(job.priority))
     fields["payload"] = msgspec.Raw(codec.encode(job.payload, limit=PAYLOAD_BYTES_MAX))
     for hooks in _HOOKS:
         fields[hooks] = tuple(map(_template, fields[hooks]))

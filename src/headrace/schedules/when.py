@@ -6,13 +6,16 @@ import functools
 import itertools
 from collections.abc import Iterator
 from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
 from cronsim import CronSim, CronSimError
+from msgspec.structs import force_setattr
 
 from headrace import validation
 from headrace.clock import from_us, to_us
+from headrace.duration import Seconds
 from headrace.errors import InvalidSchedule
 
 INTERVAL_SECONDS_MIN = 1.0
@@ -56,8 +59,13 @@ class Every(msgspec.Struct, frozen=True, tag_field="kind", tag="every"):
     seconds: float
     start: datetime | None = None
 
+    if TYPE_CHECKING:
+
+        def __init__(self, seconds: Seconds, start: datetime | None = None) -> None: ...
+
     def __post_init__(self) -> None:
-        if validation.check_seconds(self.seconds, "the interval") < INTERVAL_SECONDS_MIN:
+        force_setattr(self, "seconds", validation.check_seconds(self.seconds, "the interval"))
+        if self.seconds < INTERVAL_SECONDS_MIN:
             raise InvalidSchedule(
                 f"the interval is {self.seconds} seconds; the shortest is {INTERVAL_SECONDS_MIN:.0f}; "
                 f"{validation.UNCHANGED}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import enum
 import logging
 import time
@@ -13,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace import codec
+from headrace import codec, telling, validation
 from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import (
@@ -38,7 +37,6 @@ from headrace.manager import (
 )
 from headrace.manager.settlement import failure_of, later
 from headrace.model import Category, Failure, Job
-from headrace.retry import DELAY_SECONDS_MAX
 from headrace.worker.execution import (
     ChildDied,
     Execute,
@@ -54,6 +52,8 @@ SNOOZE_SECONDS_DEFAULT = 60.0
 REFUSALS_MAX = 5
 """An outcome that is refused for what it holds is replaced, so often at most."""
 _LAST_WORDS = timedelta(seconds=1)
+UNEXPECTED_MAX = 3
+"""One that met an error which is not Headrace's is tried as it is, so often."""
 SEALED_SNOOZE_SECONDS = 30.0
 """A worker without the key of a job looks at it this often."""
 
@@ -71,20 +71,42 @@ class NotStarted(Exception):
     """The store could not say what the handler is to be told: nothing was run, nothing is charged."""
 
 
-def _failure_of(error: BaseException) -> Failure:
-    try:
-        return failure_of(error)
-    except Exception:  # noqa: BLE001 - its own __str__ may raise anything
-        name = type(error).__name__
-        return Failure(f"a {name} that cannot be shown", Category.TEMPORARY, name)
+def _failure_of(error: Any) -> Failure:
+    """What becomes of the job by what its handler raised; it may be of any class, and bite."""
+    text, name = telling.text_of(error), telling.name_of(error)
+    if telling.is_a(error, InvalidArguments):
+        return Failure(text, Category.PERMANENT, "invalid_arguments")
+    if telling.is_a(error, InvalidResult):
+        return Failure(text, Category.PERMANENT, "invalid_result")
+    if telling.is_a(error, ChildDied):
+        return Failure(text, Category.SYSTEM, "process_died")
+    if telling.is_a(error, MemoryExceeded, MemoryError):
+        message = "out of memory" if text == name else text
+        return Failure(message, Category.SYSTEM, "memory_exceeded")
+    if telling.is_a(error, HandlerRaised):
+        return failure_of(error, code=error.name)
+    return failure_of(error)
 
 
-def _retry_after(error: BaseException) -> float | None:
+def _retry_after(error: Any) -> float | None:
     """What a handler asks for, if it can be meant."""
-    wanted = error.retry_after if isinstance(error, TemporaryError) else None
-    if isinstance(wanted, int | float) and 0 <= wanted <= DELAY_SECONDS_MAX:
-        return wanted
-    return None
+    if not telling.is_a(error, TemporaryError):
+        return None
+    try:
+        wanted = error.retry_after
+        return None if wanted is None else validation.check_seconds(wanted, "it", zero=True)
+    except BaseException:  # noqa: BLE001 - it is the handler's object, and may do anything
+        return None
+
+
+def _encoded(result: Any) -> Any:
+    """The result as it will be stored. Here, since what looks at a handler's object may meet anything."""
+    if result is None:
+        return None
+    try:
+        return codec.Encoded(codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX))
+    except InvalidInput as error:
+        raise InvalidResult(error.message) from error
 
 
 class Attempt:
@@ -174,8 +196,7 @@ class Attempt:
 
     async def _write_log(self) -> None:
         if self.context.has_unwritten_log:
-            with contextlib.suppress(HeadraceError):
-                await self.context.flush_log()
+            await self._flush_log()
 
     @property
     def seconds(self) -> float:
@@ -186,7 +207,7 @@ class Attempt:
         """The outcome of a handler that did not stop when it was told to; it is left behind."""
         return self._stopped()
 
-    def after_refusal(self, outcome: Outcome, error: HeadraceError) -> Outcome | None:
+    def after_refusal(self, outcome: Outcome, error: Exception) -> Outcome | None:
         """What to record instead of an outcome that was refused; None: nothing."""
         if isinstance(error, Refusal | JobNotFound):
             return None  # the job is not ours any more
@@ -195,8 +216,10 @@ class Attempt:
             return None
         if isinstance(error, Contention):
             return outcome
+        if not isinstance(error, HeadraceError) and self._refusals <= UNEXPECTED_MAX:
+            return outcome  # it says nothing of the outcome yet: a store may stumble, too
         if isinstance(outcome, Completed):
-            return self._failed(InvalidResult(str(error)))
+            return self._failed(InvalidResult(telling.text_of(error)))
         return self._failure(
             Failure("the outcome could not be recorded", Category.SYSTEM, "unrecordable")
         )
@@ -210,7 +233,9 @@ class Attempt:
             outcome = await self._outcome()
         except BaseException as error:  # noqa: BLE001 - a defect of ours, or a handler's object that bites
             outcome = self._failure(
-                Failure(f"a {type(error).__name__} went astray", Category.SYSTEM, "attempt_failed")
+                Failure(
+                    f"a {telling.name_of(error)} went astray", Category.SYSTEM, "attempt_failed"
+                )
             )
         finally:
             self._has_ended = True
@@ -239,7 +264,7 @@ class Attempt:
     async def _outcome(self) -> Outcome | None:
         job = self.job
         try:
-            result = await self._handled()
+            result = _encoded(await self._handled())
             outcome: Outcome | None = Completed(
                 job_id=job.id, token=job.token, known=job, result=result
             )
@@ -254,13 +279,25 @@ class Attempt:
             outcome = self._failed(error) if self.why is None else self._stopped()
         self._has_ended = True
         if self.context.has_unwritten_log and self.why is not Why.LOST:
-            # A lease that is gone is what recording the outcome will hear of, too.
-            # And a result that is known must not come too late because its log is slow to write.
-            left = self.context.remaining_seconds
-            with contextlib.suppress(HeadraceError, TimeoutError):
-                async with asyncio.timeout(None if left is None else max(left, 0.0) / 2):
-                    await self.context.flush_log()
+            await self._flush_log()
         return outcome
+
+    async def _flush_log(self) -> None:
+        """What the handler logged. Whatever keeps it from being written, the outcome is what it is."""
+        left = self.context.remaining_seconds
+        try:
+            # A result that is known must not come too late because its log is slow to write.
+            async with asyncio.timeout(None if left is None else max(left, 0.0) / 2):
+                await self.context.flush_log()
+        except (HeadraceError, TimeoutError):
+            pass  # a lease that is gone is what recording the outcome will hear of, too
+        except Exception as error:  # noqa: BLE001 - its fields are the handler's objects
+            logger.warning(
+                "the log of job %s, attempt %d, cannot be written: %s",
+                self.job.id,
+                self.job.attempt,
+                telling.text_of(error),
+            )
 
     def _stopped(self) -> Outcome | None:
         job = self.job
@@ -289,30 +326,23 @@ class Attempt:
                 )
 
     def _snoozed(self, snooze: Snooze) -> Outcome:
-        seconds = snooze.seconds
-        if seconds is None and snooze.until is None:
-            seconds = SNOOZE_SECONDS_DEFAULT
         try:
+            seconds = snooze.seconds
+            if seconds is None and snooze.until is None:
+                seconds = SNOOZE_SECONDS_DEFAULT
             until = later(self.context.clock.now(), until=snooze.until, seconds=seconds)
         except InvalidInput as error:
             return self._failed(error)
+        except BaseException:  # noqa: BLE001 - what it asks for is the handler's object
+            return self._failed(InvalidInput("the handler snoozed for a time that cannot be read"))
         return Snoozed(job_id=self.job.id, token=self.job.token, known=self.job, until=until)
 
     def _failed(self, error: BaseException) -> Outcome:
-        match error:
-            case InvalidArguments():
-                failure = Failure(str(error), Category.PERMANENT, "invalid_arguments")
-            case InvalidResult():
-                failure = Failure(str(error), Category.PERMANENT, "invalid_result")
-            case ChildDied():
-                failure = Failure(str(error), Category.SYSTEM, "process_died")
-            case MemoryExceeded() | MemoryError():
-                failure = Failure(str(error) or "out of memory", Category.SYSTEM, "memory_exceeded")
-            case HandlerRaised(name=name):
-                failure = failure_of(error, code=name)
-            case _:
-                failure = _failure_of(error)
-        self._log(failure, error)
+        failure = _failure_of(error)
+        try:
+            self._log(failure, error)
+        except BaseException:  # noqa: BLE001 - its traceback asks it for its text
+            logger.warning("what job %s raised cannot be logged", self.job.id)
         return self._failure(failure, _retry_after(error))
 
     def _log(self, failure: Failure, error: BaseException) -> None:
@@ -323,7 +353,7 @@ class Attempt:
         """
         job = self.job
         is_secret = job.seals is not None
-        is_expected = isinstance(error, HandlerError | InvalidArguments | InvalidResult)
+        is_expected = telling.is_a(error, HandlerError, InvalidArguments, InvalidResult)
         logger.log(
             logging.INFO if is_expected else logging.WARNING,
             "job %s (%s) failed, attempt %d: %s",

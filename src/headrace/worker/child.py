@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from headrace import codec
+from headrace import codec, telling, validation
 from headrace.app import Headrace
 from headrace.app.bridge import is_on_loop
 from headrace.app.context import Context, enter
@@ -33,6 +33,7 @@ from headrace.errors import (
     Snooze,
     TemporaryError,
 )
+from headrace.manager import settlement
 from headrace.model import Job
 from headrace.worker.execution import InvalidArguments, arguments
 
@@ -74,28 +75,48 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -
         try:
             encoded = codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX)
         except InvalidInput as error:
-            return (RAISED, "result", str(error), None, _memory())
+            return (RAISED, "result", telling.text_of(error), None, _memory())
         return (DONE, encoded, _memory())
-    except InvalidArguments as error:
-        return (RAISED, "arguments", str(error), None, _memory())
-    except Snooze as snooze:
-        return (RAISED, "snooze", str(snooze), (snooze.seconds, snooze.until), _memory())
-    except TemporaryError as error:
-        return (RAISED, "temporary", str(error), error.retry_after, _memory())
-    except PermanentError as error:
-        return (RAISED, "permanent", str(error), error.error_code, _memory())
-    except TimeoutError as error:
-        return (RAISED, "timeout", str(error), None, _memory())
-    except MemoryError:
-        return (
-            RAISED,
-            "memory",
-            "the handler asked for more memory than it may have",
-            None,
-            _memory(),
-        )
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
-        return (RAISED, "other", str(error), type(error).__name__, _memory())
+        kind, text, detail = _raised(error)
+        return (RAISED, kind, text, detail, _memory())
+
+
+def _raised(error: Any) -> tuple[str, str, Any]:
+    """The kind of error, its message and details, in values that any process can read."""
+    text, name = telling.text_of(error), telling.name_of(error)
+    try:
+        if telling.is_a(error, InvalidArguments):
+            return "arguments", text, None
+        if telling.is_a(error, Snooze):
+            until = error.until
+            in_utc = None if until is None else validation.check_time(until, "until")
+            return "snooze", text, (_plain_seconds(error.seconds), in_utc)
+        if telling.is_a(error, TemporaryError):
+            return "temporary", text, _retry_after(error)
+        if telling.is_a(error, PermanentError):
+            return "permanent", text, settlement.failure_of(error).code
+    except InvalidInput as wrong:
+        return "other", wrong.message, telling.name_of(wrong)
+    except BaseException:  # noqa: BLE001 - what it holds is the handler's object
+        return "other", f"a {name} that cannot be read", name
+    if telling.is_a(error, TimeoutError):
+        return "timeout", text, None
+    if telling.is_a(error, MemoryError):
+        return "memory", "the handler asked for more memory than it may have", None
+    return "other", text, name
+
+
+def _plain_seconds(seconds: Any) -> float | None:
+    return None if seconds is None else validation.check_seconds(seconds, "seconds", zero=True)
+
+
+def _retry_after(error: Any) -> float | None:
+    """None where what it asks for cannot be meant: then the backoff says when."""
+    try:
+        return _plain_seconds(error.retry_after)
+    except BaseException:  # noqa: BLE001 - what it holds is the handler's object
+        return None
 
 
 async def _to_its_end(handler: Coroutine[Any, Any, Any], app: Headrace) -> Any:

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
-import msgspec
-
+from headrace import codec, telling
 from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
@@ -104,7 +103,7 @@ class Children:
                     message = await _carry_out(context, name, args, kwargs)
                 case (child.DONE, result_json, memory):
                     one.is_engaged, one.memory = False, memory
-                    return msgspec.Raw(result_json)
+                    return codec.Encoded(result_json)
                 case (child.RAISED, kind, text, detail, memory):
                     one.is_engaged, one.memory = False, memory
                     raise _error(kind, text, detail)
@@ -172,6 +171,8 @@ async def _carry_out(context: Context, name: str, args: Any, kwargs: Any) -> tup
         return True, answer
     except HeadraceError as error:
         return False, RuntimeError(f"{error.code}: {error}")
+    except Exception as error:  # noqa: BLE001 - what was wrong with the call is for the handler to hear
+        return False, RuntimeError(f"{telling.name_of(error)}: {telling.text_of(error)}")
 
 
 def _error(kind: str, text: str, detail: Any) -> BaseException:

@@ -26,6 +26,7 @@ logger = logging.getLogger("headrace.worker")
 
 _TICK_SECONDS = (0.02, 1.0)
 _RESTART_SECONDS = 1.0
+_CONNECT_SECONDS = 1.0
 _BEAT_SECONDS_MIN = 0.5
 
 Report = Callable[[Lease, Why], None]
@@ -64,9 +65,12 @@ class Keeper:
         self._holds: dict[tuple[str, str], _Hold] = {}
         self._stopped = threading.Event()
         self._wake: Callable[[], None] = lambda: None
+        self._lazily = False
         self._thread = threading.Thread(target=self._main, name="headrace-keeper", daemon=True)
 
-    def start(self) -> None:
+    def start(self, *, lazily: bool = False) -> None:
+        """`lazily`: connect only once a lease has been held for so long that it will need to be kept."""
+        self._lazily = lazily
         self._thread.start()
 
     def hold(self, job: Job, context: Context) -> bool:
@@ -91,12 +95,16 @@ class Keeper:
         self._stopped.set()
         with contextlib.suppress(RuntimeError):  # its loop is gone: it is about to start again
             self._wake()
-        await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 10.0)
+        if self._thread.is_alive():
+            await asyncio.get_running_loop().run_in_executor(None, self._thread.join, 10.0)
 
     # --- in the keeper's own thread --------------------------------------------------------------
 
     def _main(self) -> None:
         """Without it every lease would lapse, so whatever ends it, it starts again."""
+        while self._lazily and not self._is_needed():
+            if self._stopped.wait(_TICK_SECONDS[0]):
+                return
         while not self._stopped.is_set():
             try:
                 asyncio.run(self._keep())
@@ -162,6 +170,12 @@ class Keeper:
         shortest, longest = _TICK_SECONDS
         leases = [hold.lease.seconds for hold in self._snapshot() if hold.lease.seconds is not None]
         return min(longest, max(shortest, min(leases, default=longest) / 6))
+
+    def _is_needed(self) -> bool:
+        """Before the first heartbeat is due there must be time to connect."""
+        soon = time.monotonic() + _CONNECT_SECONDS
+        held = self._snapshot()
+        return any(hold.lapses_at is not None and hold.beat_at <= soon for hold in held)
 
     def _snapshot(self) -> Sequence[_Hold]:
         return list(self._holds.values())

@@ -8,7 +8,9 @@ import socket
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import force_setattr
 
+from headrace.duration import seconds_of
 from headrace.errors import InvalidLimit
 
 CONCURRENCY_MAX = 10_000
@@ -51,6 +53,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     maintenance: bool = True
 
     def __post_init__(self) -> None:
+        for name in self.__struct_fields__:
+            if name.endswith("_seconds"):
+                force_setattr(self, name, _seconds(name, getattr(self, name)))
         for name, most in (("concurrency", CONCURRENCY_MAX), ("batch", 1000), ("children", 1000)):
             value = getattr(self, name)
             if not 1 <= value <= most:
@@ -63,6 +68,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
                 )
         if self.grace_seconds < 0:
             raise InvalidLimit(f"grace_seconds is {self.grace_seconds}; it must not be negative")
+
+
+def _seconds(name: str, value: object) -> object:
+    try:
+        return seconds_of(value)
+    except ValueError as error:
+        raise InvalidLimit(
+            f"{name} is {value!r}, not a duration: write 90s, 5m, 2h or 30d"
+        ) from error
 
 
 def worker_name() -> str:

@@ -48,7 +48,11 @@ class Settler:
             self._wake.clear()
             while self._waiting:
                 group, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
-                await self._settle(group)
+                try:
+                    await self._settle(group)
+                except StoreClosed:
+                    self._waiting = [*group, *self._waiting]
+                    raise
             self._idle.set()
 
     async def _settle(self, group: list[tuple[Attempt, Outcome]]) -> None:
@@ -68,7 +72,7 @@ class Settler:
                 )
                 await asyncio.sleep(pause)
                 pause = min(2 * pause, longest)
-            except HeadraceError as error:
+            except Exception as error:  # noqa: BLE001 - one outcome must not end the worker
                 await self._one_by_one(group, error)
                 return
         for (attempt, outcome), answer in zip(group, settled.outcomes, strict=True):
@@ -77,16 +81,19 @@ class Settler:
             else:
                 self._on_settled(attempt)
 
-    async def _one_by_one(self, group: list[tuple[Attempt, Outcome]], error: HeadraceError) -> None:
+    async def _one_by_one(self, group: list[tuple[Attempt, Outcome]], error: Exception) -> None:
         """One that the store cannot take must not keep the others from being written."""
         if len(group) == 1:
             ((attempt, outcome),) = group
+            if not isinstance(error, HeadraceError):
+                logger.error("job %s: an unexpected error", attempt.job.id, exc_info=error)
+                await asyncio.sleep(_RETRY_SECONDS[0])
             self._refused(attempt, outcome, error)
             return
         for one in group:
             await self._settle([one])
 
-    def _refused(self, attempt: Attempt, outcome: Outcome, error: HeadraceError) -> None:
+    def _refused(self, attempt: Attempt, outcome: Outcome, error: Exception) -> None:
         replacement = attempt.after_refusal(outcome, error)
         if replacement is not None:
             self.put(attempt, replacement)
@@ -98,7 +105,7 @@ class Settler:
             extra={
                 "job_id": attempt.job.id,
                 "attempt": attempt.job.attempt,
-                "error_code": error.code,
+                "error_code": getattr(error, "code", None),
             },
         )
         self._on_settled(attempt)

@@ -43,7 +43,7 @@ class Threads:
         inherited = contextvars.copy_context()
         future = loop.run_in_executor(self._pool, inherited.run, call)
         try:
-            return await asyncio.shield(future)
+            ended = await asyncio.shield(future)
         except asyncio.CancelledError:
             await asyncio.wait([future], timeout=_POLITE_SECONDS)
             if not future.done():
@@ -53,10 +53,11 @@ class Threads:
                 with contextlib.suppress(Interrupted):
                     # It ended by itself after all: with a result, or with an error of its own. One
                     # that has seen that it must stop has done so, whatever it returned.
-                    result = future.result()
+                    result = future.result().take()
                     if not context.has_seen_cancellation:
                         return result
             raise
+        return ended.take()
 
     def close(self) -> None:
         """Do not wait: a handler that would not stop must not keep the worker."""
@@ -69,6 +70,26 @@ def threads_are_stuck() -> bool:
     for one in handlers:
         one.join(_IDLE_EXIT_SECONDS)
     return any(one.is_alive() for one in handlers)
+
+
+class _Ended:
+    """How a handler ended. As a value: a future refuses to carry some exceptions, and would wait for ever."""
+
+    __slots__ = ("_error", "_result")
+
+    def __init__(self, result: Any = None, error: BaseException | None = None) -> None:
+        self._result = result
+        self._error = error
+
+    def take(self) -> Any:
+        """What it returned; raises what it raised."""
+        error, self._error = (
+            self._error,
+            None,
+        )  # an error that holds on to itself is garbage for long
+        if error is not None:
+            raise error
+        return self._result
 
 
 class _Call:
@@ -86,15 +107,18 @@ class _Call:
         self._thread: int | None = None
         self._stopped = False
 
-    def __call__(self) -> Any:
+    def __call__(self) -> _Ended:
         with self._lock:
             if self._stopped:
-                raise Interrupted
+                return _Ended(error=Interrupted())
             self._thread = threading.get_ident()
         try:
             enter(self._bridged)
             self._context.begin()
-            return self._task.function(**arguments(self._task, self._context, self._bridged))
+            keywords = arguments(self._task, self._context, self._bridged)
+            return _Ended(self._task.function(**keywords))
+        except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
+            return _Ended(error=error)
         finally:
             with self._lock:
                 # What was raised too late must not strike the thread's next call.

@@ -73,6 +73,7 @@ class Worker:
 
     @property
     def is_stopping(self) -> bool:
+        """It claims no more."""
         return self._stop.is_set()
 
     async def reach_store(self) -> None:
@@ -101,15 +102,18 @@ class Worker:
             self._stop.set()
             supply.cancel()
             await asyncio.wait({supply})
-            await self._wind_down(grace_seconds, settle)
-            for helper in (stopping, settle, deadlines):
-                helper.cancel()
-            await self._keeper.close()
-            self._threads.close()
-            await self._children.close()
-        for task in (supply, settle, deadlines):
-            if task.done() and not task.cancelled():
-                task.result()  # raises what ended it
+            ended_by = [_error_of(one) for one in (supply, settle, deadlines)]
+            if any(ended_by):
+                grace_seconds = 0.0  # what holds the worker together is gone: others do it better
+            try:
+                await self._wind_down(grace_seconds, settle)
+            finally:
+                for helper in (stopping, settle, deadlines):
+                    helper.cancel()
+                await self._close()
+        for error in ended_by:
+            if error is not None:
+                raise error
 
     def _introduction(self) -> str:
         """Where it works, and on what: the first thing to compare when jobs are waited for in vain."""
@@ -129,11 +133,12 @@ class Worker:
     async def drain(self, *, jobs: int | None = None) -> int:
         """Run what is due now, and what becomes due thereby, until there is no more; how many ran.
 
-        No heartbeats, no maintenance: for tests, and for scripts that end.
+        Leases are kept; there is no maintenance. For tests, and for scripts that end.
         """
         await self._set_up()
         settle = asyncio.create_task(self._settler.run())
         deadlines = asyncio.create_task(self._watch_deadlines())
+        self._keeper.start(lazily=True)
         count = 0
         try:
             while jobs is None or count < jobs:
@@ -147,10 +152,19 @@ class Worker:
                     self._ended.clear()
                     await self._ended.wait()
                 await self._flush(settle, None)
+                if settle.done():
+                    settle.result()  # raises what ended it
             return count
         finally:
             settle.cancel()
             deadlines.cancel()
+            await self._close()
+
+    async def _close(self) -> None:
+        """Whatever else went wrong: threads that stay would keep the process from ending."""
+        try:
+            await self._keeper.close()
+        finally:
             self._threads.close()
             await self._children.close()
 
@@ -292,7 +306,14 @@ class Worker:
         await self._until_idle(self.settings.stop_seconds)
         for attempt in list(self._running.values()):
             self._leave_behind(attempt)
-        await self._flush(settle, _SETTLE_SECONDS)
+        if not settle.done():
+            await self._flush(settle, _SETTLE_SECONDS)
+            return
+        again = asyncio.create_task(self._settler.run())  # for what the first has left
+        try:
+            await self._flush(again, _SETTLE_SECONDS)
+        finally:
+            again.cancel()
 
     async def _flush(self, settle: asyncio.Task[None], seconds: float | None) -> None:
         """Until every outcome is recorded; not beyond the settler's end, or that of our patience."""
@@ -305,8 +326,6 @@ class Worker:
             logger.error("worker %s ends with outcomes that are not recorded", self.name)
         flushed.cancel()
         now.cancel()
-        if settle.done() and not settle.cancelled():
-            settle.result()  # raises what ended it
 
     async def _until_idle(self, seconds: float) -> None:
         now = asyncio.create_task(self._stop_now.wait())
@@ -328,6 +347,11 @@ def _with_webhooks(settings: Settings, app: Headrace) -> Settings:
     if settings.queues is None or not app.webhook_secrets:
         return settings
     return replace(settings, queues=[*settings.queues, webhooks.QUEUE])
+
+
+def _error_of(task: asyncio.Task[None]) -> BaseException | None:
+    """What ended it; None while it runs, or when it was told to end."""
+    return task.exception() if task.done() and not task.cancelled() else None
 
 
 def _key(job: Job) -> tuple[str, str]:

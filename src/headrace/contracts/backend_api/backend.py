@@ -202,8 +202,7 @@ class Backend:
     @translating
     async def cleanup_expired_jobs(self, ttl: timedelta | float) -> None:
         """Delete jobs that were COMPLETED longer than `ttl` (seconds, or a timedelta) ago."""
-        seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
-        validation.check_seconds(seconds, "ttl")
+        seconds = validation.check_seconds(ttl, "ttl")
         await self._manager.cleanup({State.COMPLETED: seconds}, limit=validation.LIMIT_MAX)
 
     @translating

@@ -235,7 +235,7 @@ class Queue:
             _text(token),
             error,
             category=None if category is None else category.stored,
-            retry_after=await self._custom_delay(job_id) if after is None else seconds(after),
+            retry_after=await self._custom_delay(job_id) if after is None else after,
         )
         return self._view(changed.job)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from headrace import validation
 
@@ -26,9 +27,10 @@ class JobManagerConfiguration(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         validation.check_limit(self.default_max_retries, "default_max_retries", minimum=0)
-        validation.check_seconds(
+        base = validation.check_seconds(
             self.retry_delay_base_seconds, "retry_delay_base_seconds", zero=True
         )
+        force_setattr(self, "retry_delay_base_seconds", base)
         for name in ("max_concurrent_jobs", "job_polling_interval_ms", "max_claim_batch_size"):
             validation.check_limit(getattr(self, name), name)
         for name in ("job_claim_timeout", "stale_job_claim_check_interval"):

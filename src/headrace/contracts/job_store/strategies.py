@@ -9,7 +9,8 @@ from headrace.contracts.job_store.configuration import JobManagerConfiguration
 from headrace.contracts.job_store.entity import Job
 from headrace.contracts.job_store.interface import IJobStore
 from headrace.contracts.job_store.result import MethodResult
-from headrace.retry import DELAY_SECONDS_MAX, Exponential
+from headrace.duration import DELAY_SECONDS_MAX
+from headrace.retry import Exponential
 
 
 @runtime_checkable

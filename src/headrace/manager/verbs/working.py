@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace import validation
 from headrace.completion import Occasion
+from headrace.duration import Seconds
 from headrace.errors import HeadraceError, TemporaryError
 from headrace.manager import (
     deadlines,
@@ -51,7 +52,7 @@ class Working(Verbs):
         tags: Tags = (),
         limit: int = 1,
         tenant: str | None = None,
-        lease_seconds: float | None = None,
+        lease_seconds: Seconds | None = None,
         due_by: datetime | None = None,
     ) -> tuple[Job, ...]:
         """Lease up to `limit` due jobs that match every filter, most urgent and oldest first.
@@ -81,7 +82,7 @@ class Working(Verbs):
         tags: Tags = (),
         limit: int = 1,
         tenant: str | None = None,
-        lease_seconds: float | None = None,
+        lease_seconds: Seconds | None = None,
         due_by: datetime | None = None,
         look_ahead: bool = True,
     ) -> leases.Claimed:
@@ -130,7 +131,7 @@ class Working(Verbs):
         *,
         category: Category | None = None,
         code: str | None = None,
-        retry_after: float | None = None,
+        retry_after: Seconds | None = None,
         retry_at: datetime | None = None,
     ) -> Changed:
         """The attempt failed. A typed error (TemporaryError, PermanentError) brings its own category."""
@@ -153,7 +154,7 @@ class Working(Verbs):
         token: str | None,
         *,
         until: datetime | None = None,
-        seconds: float | None = None,
+        seconds: Seconds | None = None,
     ) -> Changed:
         """Run it again later, at no cost to its budget."""
         when = settlement.later(self._context.now(), until=until, seconds=seconds)

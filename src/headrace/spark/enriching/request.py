@@ -128,7 +128,7 @@ def make_request(
 
 def _template(task: Task[..., Any] | str, queue: str | None) -> JobSpec:
     if isinstance(task, Task):
-        template = task.follow_up()
+        template = task.template
         if template.id is not None:
             raise InvalidInput(
                 f"task {task.name!r} was given an id, and an enrichment has many jobs; "

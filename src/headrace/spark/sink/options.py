@@ -70,14 +70,6 @@ class SinkOptions(Discreet, frozen=True, kw_only=True):
         return cls(**read)
 
 
-def priority(text: str) -> int:
-    """The priority of this name or number, or InvalidPriority."""
-    for level in Priority:
-        if text.strip().lower() in (level.name.lower(), str(level.value)):
-            return int(level)
-    return validation.check_priority(text)
-
-
 def _check_rejects(given: Mapping[str, str]) -> None:
     way = given.get("bad_rows", "fail").lower()
     if way not in ("fail", "reject"):
@@ -154,7 +146,7 @@ _READERS: Mapping[str, Reader] = {
     "type": _name("type"),
     "queue": _name("queue"),
     "tenant": _name("tenant"),
-    "priority": priority,
+    "priority": validation.check_priority,
     "atomic": _flag,
     "rejects": _path("rejects"),
     "rejects_max": _number("rejects_max"),

@@ -14,7 +14,7 @@ from headrace.errors import HeadraceError, InvalidInput, InvalidName, InvalidTim
 from headrace.model import DEFAULT_TENANT
 from headrace.spark.schemas import TIME
 from headrace.spark.sink.naming import Naming
-from headrace.spark.sink.options import SinkOptions, priority
+from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.payloads import payload_texts
 from headrace.spec import JobSpec
 
@@ -232,7 +232,7 @@ def _or(given: Any, default: str | None) -> Any:
 def _priority(given: Any, default: int) -> int:
     if given is None:
         return default
-    return priority(given) if isinstance(given, str) else validation.check_priority(given)
+    return validation.check_priority(given)
 
 
 def _tags(given: Any) -> Any:

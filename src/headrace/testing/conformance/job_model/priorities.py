@@ -29,7 +29,7 @@ async def levels(env: Env) -> None:
     assert (await queue.get(await queue.submit("t"))).priority is Priority.NORMAL
     for level in Priority:
         assert (await queue.get(await queue.submit("t", None, level))).priority is level
-    for bad in (-1, 5, "HIGH", None, True):
+    for bad in (-1, 5, "URGENT", None, True):
         with raises(InvalidInput):
             await queue.submit("t", priority=bad)  # type: ignore[arg-type]  # the point
 

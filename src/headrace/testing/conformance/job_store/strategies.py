@@ -17,7 +17,7 @@ from headrace.contracts.job_store import (
     SchedulingStrategy,
     TimedSchedulingStrategy,
 )
-from headrace.retry import DELAY_SECONDS_MAX
+from headrace.duration import DELAY_SECONDS_MAX
 from headrace.testing.conformance.job_store.factories import (
     claimed,
     code,

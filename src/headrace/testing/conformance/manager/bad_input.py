@@ -37,7 +37,7 @@ BAD_SPECS: list[tuple[str, dict[str, Any], type[errors.HeadraceError]]] = [
     ("tags as one text", {"tags": "abc"}, errors.InvalidName),
     ("priority 5", {"priority": 5}, errors.InvalidPriority),
     ("priority -1", {"priority": -1}, errors.InvalidPriority),
-    ("priority as text", {"priority": "high"}, errors.InvalidPriority),
+    ("a priority of no such name", {"priority": "urgent"}, errors.InvalidPriority),
     ("priority as a truth value", {"priority": True}, errors.InvalidPriority),
     ("a naive run_at", {"run_at": NAIVE}, errors.InvalidTime),
     ("a run_at that is no time", {"run_at": "tomorrow"}, errors.InvalidTime),

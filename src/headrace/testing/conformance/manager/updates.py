@@ -227,7 +227,7 @@ async def bad_updates(env: Env) -> None:
     bad: list[dict[str, Any]] = [
         {},
         {"priority": 5},
-        {"priority": "high"},
+        {"priority": "urgent"},
         {"priority": None},
         {"priority": True},
         {"tags": "text"},

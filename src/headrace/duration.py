@@ -1,9 +1,15 @@
-"""Durations and times as people write and read them."""
+"""Durations and times as people write and read them. Pure."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+
+Seconds = float | timedelta | str
+"""How users give a duration: seconds, a timedelta, or text as `parse` reads it."""
+
+DELAY_SECONDS_MAX = 315_360_000.0
+"""Ten years: no delay is longer, so that no sum of a time and a delay leaves the calendar."""
 
 _SECOND = 1.0
 _MINUTE = 60.0
@@ -24,6 +30,13 @@ def parse(text: str) -> float:
     if not parts or "".join(number + unit for number, unit in parts) != text:
         raise ValueError(text)
     return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def seconds_of(value: object) -> object:
+    """A timedelta or a text as seconds; anything else as it is. ValueError for a text that is no duration."""
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return parse(value) if isinstance(value, str) else value
 
 
 def brief(seconds: float) -> str:
