@@ -187,7 +187,6 @@ JOB_MODEL = Policy(
     backoff=Exponential(initial=1.0, multiplier=2.0, cap=3600.0, jitter=False),
     key_released_when_terminal=False,
     ids=IdSource.SERVER,
-    deliver_callbacks=False,
 )
 
 JOB_STORE = Policy(

@@ -20,6 +20,8 @@ from headrace.errors import InvalidInput, InvalidLimit
 JITTER = 0.1
 """Spread of ±10 %, so that jobs that failed together do not come back together."""
 
+TABLE_DELAYS_MAX = 1000
+
 _EXPONENT_MAX = 62  # with more the power would leave the floats; 2**62 seconds is past any cap
 
 
@@ -129,6 +131,25 @@ class FullJitter(_Backoff, frozen=True, tag="full_jitter"):
         return draw * min(self.initial * 2.0**power, self.cap)
 
 
+class Table(_Backoff, frozen=True, tag="table"):
+    """The delays themselves, the first failure's first. After the last of them, that again."""
+
+    delays: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        delays = tuple(
+            validation.check_seconds(seconds, "a delay of a table", zero=True)
+            for seconds in self.delays
+        )
+        validation.check_limit(
+            len(delays), "the number of delays", minimum=0, maximum=TABLE_DELAYS_MAX
+        )
+        force_setattr(self, "delays", delays)
+
+    def delay(self, failures: int, draw: float = 0.5) -> float:  # noqa: ARG002 - one signature for all
+        return self.delays[min(failures, len(self.delays)) - 1] if self.delays else 0.0
+
+
 class Custom:
     """The application's own function of (n, initial, cap). Lives in code, never in a store.
 
@@ -153,11 +174,36 @@ class Custom:
             return self._cap
         return min(seconds, self._cap) if seconds >= 0 else self._cap
 
+    def table(self, max_attempts: int | None) -> Table:
+        """What the function says of every retry that there may be, as data that any worker can use.
 
-StoredBackoff = NoBackoff | Constant | Linear | Exponential | FullJitter
+        Raises the InvalidInput that says why it cannot be written down.
+        """
+        if max_attempts is None or max_attempts > TABLE_DELAYS_MAX + 1:
+            raise InvalidInput(
+                "a custom backoff is code, and goes with the job as a table of its delays: give it "
+                f"max_attempts of {TABLE_DELAYS_MAX + 1} or less, not {max_attempts or 'unlimited'}; "
+                f"{validation.UNCHANGED}"
+            )
+        return Table(tuple(self._written(failures) for failures in range(1, max_attempts)))
+
+    def _written(self, failures: int) -> float:
+        call = f"the custom backoff for retry {failures}"
+        try:
+            seconds = float(self._function(failures, self._initial, self._cap))
+        except Exception as error:
+            raise InvalidInput(
+                f"{call} raised {type(error).__name__}: {error}; {validation.UNCHANGED}"
+            ) from error
+        if not seconds >= 0:
+            raise InvalidInput(f"{call} is {seconds}, not 0 or more; {validation.UNCHANGED}")
+        return min(seconds, self._cap)
+
+
+StoredBackoff = NoBackoff | Constant | Linear | Exponential | FullJitter | Table
 Backoff = StoredBackoff | Custom
 
-_STORED = (NoBackoff, Constant, Linear, Exponential, FullJitter)
+_STORED = (NoBackoff, Constant, Linear, Exponential, FullJitter, Table)
 
 _decoder: msgspec.json.Decoder[StoredBackoff] = msgspec.json.Decoder(StoredBackoff)
 
@@ -167,7 +213,8 @@ def check(backoff: object, what: str) -> StoredBackoff:
     if isinstance(backoff, Custom):
         raise InvalidInput(
             "a custom backoff is code and cannot be stored with a job: "
-            f"put it into the queue's policy; {validation.UNCHANGED}"
+            "put it into the queue's policy, or give the job what it says with `table(max_attempts)`; "
+            f"{validation.UNCHANGED}"
         )
     if (
         type(backoff) not in _STORED

@@ -9,14 +9,17 @@ from typing import Any
 from msgspec.structs import replace
 
 from headrace import completion, history, lifecycle, spec
+from headrace.contracts.job_model import RetryConfig, request
 from headrace.manager import submission, updates
 from headrace.manager.context import Context
 from headrace.manager.placement import KeyRule
 from headrace.model import Change, Job, State
 from headrace.policy import Policy
+from headrace.retry import Custom, StoredBackoff
 from headrace.spec import JobSpec
 from headrace.stores.memory import MemoryStore, lanes, rows
 from headrace.stores.memory.jobs import Jobs
+from headrace.testing.conformance.job_model import backoffs
 from tests.planted.defect import Defect, patched
 
 
@@ -85,6 +88,12 @@ def says_nothing_of_before(before: Job, after: Job) -> bytes:
 right_update_of = history.update_of
 
 
+def custom_stays_at_home(config: RetryConfig | None, policy: Policy) -> StoredBackoff | None:
+    if config is None or isinstance(config.backoff, Custom):
+        return None
+    return config.backoff
+
+
 DEFECTS: dict[str, Defect] = {
     "the time to hold a key is ignored": patched(submission, "_key_rule", hold_ignored),
     "a key held for a time is given up with its job": patched(
@@ -109,5 +118,13 @@ DEFECTS: dict[str, Defect] = {
     "an update says nothing of what was": patched(history, "update_of", says_nothing_of_before),
     "an update takes away what ties a job to its batch": patched(
         completion, "is_tie", lambda tag: False
+    ),
+}
+
+WITHIN_A_PART = {
+    "a custom backoff stays in the process that submitted": (
+        "job_model",
+        f"{backoffs.PART}: Custom",
+        patched(request, "_backoff", custom_stays_at_home),
     ),
 }

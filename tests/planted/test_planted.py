@@ -263,7 +263,7 @@ async def test_the_kit_objects(name: str) -> None:
         assert await objections(CASES) is not None, f"no case of the kit notices that {name}"
 
 
-WITHIN_A_PART = contracts.DEFECTS | operators.DEFECTS
+WITHIN_A_PART = contracts.DEFECTS | operators.DEFECTS | metadata.WITHIN_A_PART
 
 
 @pytest.mark.parametrize("name", WITHIN_A_PART)

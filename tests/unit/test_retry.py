@@ -21,6 +21,7 @@ from headrace.retry import (
     Linear,
     NoBackoff,
     StoredBackoff,
+    Table,
 )
 
 failures = st.integers(1, 10_000)
@@ -33,6 +34,7 @@ BACKOFFS: list[StoredBackoff] = [
     Linear(initial=2.0, cap=7.0, jitter=False),
     Exponential(initial=1.0, multiplier=3.0, cap=100.0, jitter=False),
     FullJitter(initial=0.5, cap=30.0),
+    Table((1.0, 5.0)),
 ]
 
 
@@ -120,6 +122,20 @@ def test_custom_gets_what_the_specification_says() -> None:
     for bad in (-1.0, float("inf"), float("nan"), "x", None):
         assert Custom(lambda *_, bad=bad: bad, cap=25.0).delay(1) == 25
     assert Custom(lambda *_: 1 / 0, cap=25.0).delay(1) == 25
+
+
+def test_what_a_custom_one_says_can_be_written_down() -> None:
+    table = Custom(lambda n, *_: n * 10.0, cap=25.0).table(max_attempts=4)
+    assert table == Table((10, 20, 25))
+    assert [table.delay(n) for n in (1, 2, 3, 4, 99)] == [10, 20, 25, 25, 25]
+    assert Table(()).delay(1) == 0
+    assert Custom(lambda *_: 1 / 0).table(max_attempts=1) == Table(())
+    for bad in (lambda *_: 1 / 0, lambda *_: -1.0, lambda *_: float("nan"), lambda *_: "x"):
+        with pytest.raises(InvalidInput, match="custom backoff for retry 1"):
+            Custom(bad).table(max_attempts=2)  # type: ignore[arg-type]  # the point of the test
+    for most in (None, retry.TABLE_DELAYS_MAX + 2):
+        with pytest.raises(InvalidInput, match="max_attempts"):
+            Custom(lambda *_: 1.0).table(most)
 
 
 @pytest.mark.parametrize("backoff", BACKOFFS, ids=lambda backoff: type(backoff).__name__)

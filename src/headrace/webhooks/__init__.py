@@ -8,6 +8,17 @@ from headrace.errors import InvalidSignature
 from headrace.policy import WEBHOOKS_QUEUE as QUEUE
 from headrace.webhooks.delivery import deliver
 from headrace.webhooks.exchange import Limits
+from headrace.webhooks.rounds import deliver_due
 from headrace.webhooks.signing import new_secret, sign, verify
 
-__all__ = ["QUEUE", "TYPE", "InvalidSignature", "Limits", "deliver", "new_secret", "sign", "verify"]
+__all__ = [
+    "QUEUE",
+    "TYPE",
+    "InvalidSignature",
+    "Limits",
+    "deliver",
+    "deliver_due",
+    "new_secret",
+    "sign",
+    "verify",
+]

@@ -45,6 +45,7 @@ async def deliver(
     job: Job,
     *,
     secrets: Sequence[str],
+    signed: bool = True,
     allow_private: Sequence[str | Network] = (),
     resolve: Resolve = address.resolve,
     dial: Dial = exchange.dial,
@@ -56,7 +57,8 @@ async def deliver(
     The url is the one that the job has in the end; if that was taken back, nobody is told. Returns the
     answer's status if it is 2xx. Raises TemporaryError for what may be different later, and
     PermanentError for what will not be. `allow_private` names networks that are not public and may be
-    sent to all the same, such as "10.1.0.0/16". The message's id is the same in every try.
+    sent to all the same, such as "10.1.0.0/16". The message's id is the same in every try. `signed` False
+    sends without a signature, for those who have not agreed on a secret.
     """
     allowed = address.networks(allow_private)
     order = _order(job)
@@ -66,7 +68,11 @@ async def deliver(
         return {"status": None, "note": "the callback url was taken back"}
     body = await _epitaph(manager, job, order) if ended is None else _told(ended)
     now = manager.clock.now()
-    headers = signing.sign(order.message_id, now, body, secrets)
+    headers = (
+        signing.sign(order.message_id, now, body, secrets)
+        if signed
+        else signing.stamp(order.message_id, now)
+    )
     headers |= {"content-type": "application/json", "user-agent": "Headrace"}
     target = Target.of(url)
     limits = limits or Limits()

@@ -40,16 +40,18 @@ def sign(message_id: str, at: datetime, body: bytes, secrets: Sequence[str]) -> 
         raise InvalidInput("there is no secret to sign with; nothing was sent")
     if "." in message_id:
         raise InvalidInput("the id of a message must not hold a full stop; nothing was sent")
-    timestamp = str(int(at.timestamp()))
+    headers = stamp(message_id, at)
+    timestamp = headers[TIMESTAMP]
     signatures = (
         base64.b64encode(_digest(key_of(secret), message_id, timestamp, body)).decode()
         for secret in secrets
     )
-    return {
-        ID: message_id,
-        TIMESTAMP: timestamp,
-        SIGNATURE: " ".join(f"{VERSION},{signature}" for signature in signatures),
-    }
+    return headers | {SIGNATURE: " ".join(f"{VERSION},{signature}" for signature in signatures)}
+
+
+def stamp(message_id: str, at: datetime) -> dict[str, str]:
+    """The headers of a request that is not signed: a receiver still tells repeats by the id."""
+    return {ID: message_id, TIMESTAMP: str(int(at.timestamp()))}
 
 
 def verify(

@@ -8,13 +8,15 @@ from datetime import datetime, timedelta
 from typing import Any, Self
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from headrace import model, validation
+from headrace import model, validation, webhooks
 from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
 from headrace.contracts.job_model.job import FailureCategory, Job, JobState, state_of, view
+from headrace.contracts.job_model.notification import Callbacks, Notifier
 from headrace.contracts.job_model.preset import RETRIABLE, policy_of
 from headrace.contracts.job_model.request import (
     Dependency,
@@ -25,6 +27,7 @@ from headrace.contracts.job_model.request import (
     id_text,
     listed,
     specs_of,
+    tags_of,
 )
 from headrace.errors import (
     HeadraceError,
@@ -33,10 +36,9 @@ from headrace.errors import (
     TemporaryError,
 )
 from headrace.manager import Failed, JobManager
-from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, Submitted, acknowledged
-from headrace.model import Category, Lease, Priority, State
+from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, acknowledged
+from headrace.model import DEFAULT_QUEUE, Category, Lease, Priority, State
 from headrace.policy import CancelMode, Policy
-from headrace.retry import Custom
 from headrace.stores.base import FIND_LIMIT_MAX
 
 
@@ -49,13 +51,17 @@ class Queue:
     """
 
     def __init__(
-        self, manager: JobManager, *, submission_timeout: Duration = SUBMISSION_TIMEOUT_SECONDS
+        self,
+        manager: JobManager,
+        *,
+        submission_timeout: Duration = SUBMISSION_TIMEOUT_SECONDS,
+        callbacks: Callbacks | None = None,
     ) -> None:
         self.manager = manager
         self.submission_timeout = validation.check_seconds(
             seconds(submission_timeout), "submission_timeout"
         )
-        self._custom: dict[str, Custom] = {}  # by job id; code cannot be stored with a job
+        self._notifier = Notifier(manager, callbacks or Callbacks())
 
     @classmethod
     async def open(
@@ -69,17 +75,21 @@ class Queue:
         payload_bytes_max: int | None = None,
         retry_on: Iterable[FailureCategory | str] = RETRIABLE,
         submission_timeout: Duration = SUBMISSION_TIMEOUT_SECONDS,
+        callback_secrets: Sequence[str] = (),
+        callback_networks: Sequence[str] = (),
         dice: random.Random | None = None,
     ) -> Self:
         """Open the store behind the url. What is left out is as the specification says.
 
         `retry` and `timeout` are what jobs get that do not bring their own; `timeout.execution` is
         also the most that a job may ask for. `retry_on` says whether TIMEOUT and SYSTEM failures are
-        retried; TEMPORARY ones always are, PERMANENT and CANCELLED ones never.
+        retried; TEMPORARY ones always are, PERMANENT and CANCELLED ones never. `callback_secrets` sign
+        what `notify` sends; `callback_networks` are those it may send to besides public addresses.
         """
         policy = policy_of(retry, timeout, idempotency_window, payload_bytes_max, retry_on)
         manager = await connect(url, policies=policy, clock=clock, dice=dice)
-        return cls(manager, submission_timeout=submission_timeout)
+        callbacks = Callbacks(secrets=callback_secrets, networks=callback_networks)
+        return cls(manager, submission_timeout=submission_timeout, callbacks=callbacks)
 
     async def close(self) -> None:
         await self.manager.close()
@@ -136,10 +146,10 @@ class Queue:
     async def submit_batch(self, jobs: Sequence[JobRequest]) -> tuple[str, ...]:
         """Store all or none; their ids, in order. Jobs may depend on each other by position."""
         batch = listed(jobs, "jobs")
-        specs = specs_of(batch)
+        specs = specs_of(batch, self.policy)
         async with acknowledged(self.submission_timeout):
             submitted = await self.manager.submit_many(specs)
-        return self._submitted(batch, submitted)
+        return tuple(job.id for job in submitted.jobs)
 
     async def spawn(
         self, job_id: Id, token: str, jobs: Sequence[JobRequest], join: JobRequest | None = None
@@ -158,17 +168,34 @@ class Queue:
                     join, dependencies=[*listed(join.dependencies, "dependencies"), *needs]
                 )
             )
-        specs = specs_of(batch)
+        specs = specs_of(batch, self.policy)
         async with acknowledged(self.submission_timeout):
             job_id = await self._in_time(job_id)
             submitted = await self.manager.spawn(job_id, _text(token), specs)
-        return self._submitted(batch, submitted)
-
-    def _submitted(self, requests: Sequence[JobRequest], submitted: Submitted) -> tuple[str, ...]:
-        for request, job, created in zip(requests, submitted.jobs, submitted.created, strict=True):
-            if created and (custom := request.custom_backoff) is not None:
-                self._custom[job.id] = custom
         return tuple(job.id for job in submitted.jobs)
+
+    async def update(
+        self,
+        job_id: Id,
+        *,
+        priority: int | UnsetType = UNSET,
+        tags: Mapping[str, Any] | Iterable[str] | UnsetType = UNSET,
+        correlation_id: str | UnsetType | None = UNSET,
+        callback_url: str | UnsetType | None = UNSET,
+    ) -> Job:
+        """Write the user metadata of a job that has not ended. What is left out stays; None takes away.
+
+        `tags` are all the job has from now on. A job stays at least as urgent as those it depends on, and
+        takes its dependents along when it becomes more urgent. Raises JobTerminal.
+        """
+        changed = await self.manager.update(
+            id_text(job_id),
+            priority=priority,
+            tags=UNSET if tags is UNSET else tags_of(tags),
+            correlation_id=correlation_id,
+            callback_url=callback_url,
+        )
+        return self._view(changed.job)
 
     # --- working ---------------------------------------------------------------------------------
 
@@ -183,7 +210,9 @@ class Queue:
         """Up to `limit` jobs in one step. No two workers get the same job."""
         await self.reclaim()
         await self.end_lifetimes()
-        return self._views(await self.manager.claim(worker, types=types, limit=limit))
+        return self._views(
+            await self.manager.claim(worker, queues=[DEFAULT_QUEUE], types=types, limit=limit)
+        )
 
     async def heartbeat(self, job_id: Id, token: str) -> Job:
         """Stay invisible for another visibility timeout; `cancel_requested` tells to stop.
@@ -235,7 +264,7 @@ class Queue:
             _text(token),
             error,
             category=None if category is None else category.stored,
-            retry_after=await self._custom_delay(job_id) if after is None else after,
+            retry_after=after,
         )
         return self._view(changed.job)
 
@@ -307,10 +336,19 @@ class Queue:
         """Release or end dependents that a crash left behind; how many."""
         return await self.manager.sweep()
 
+    async def notify(self) -> int:
+        """Tell the callback urls of jobs that have ended, as many as are due; how many were tried.
+
+        A request that fails is tried again later, for some 41 hours in all. Waits for slow receivers, 20
+        seconds at most. Safe from many hosts at once.
+        """
+        return await self._notifier.round()
+
     async def maintain(self) -> None:
         """One round of all of these, and of the retention policy. Safe from many hosts at once."""
         await self.time_out()
         await self.manager.maintain()
+        await self.notify()
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -318,12 +356,11 @@ class Queue:
         return self.manager.clock.now()
 
     def _view(self, job: model.Job) -> Job:
-        if job.is_terminal:
-            self._custom.pop(job.id, None)
         return view(job, self._now())
 
     def _views(self, jobs: Iterable[model.Job]) -> tuple[Job, ...]:
-        return tuple(self._view(job) for job in jobs)
+        """Those of the caller: the jobs that carry notifications are nobody's business."""
+        return tuple(self._view(job) for job in jobs if job.queue != webhooks.QUEUE)
 
     async def _in_time(self, job_id: Id) -> str:
         """Carry out what time demands of the job before its worker's report counts; its id.
@@ -336,12 +373,6 @@ class Queue:
         if not job.is_terminal and self._is_too_old(job):
             await self.end_lifetimes()
         return job.id
-
-    async def _custom_delay(self, job_id: str) -> float | None:
-        custom = self._custom.get(job_id)
-        if custom is None:
-            return None
-        return custom.delay((await self.manager.get(job_id)).failures + 1)
 
     def _is_past_its_time(self, job: model.Job) -> bool:
         now = self._now()
@@ -361,16 +392,10 @@ class Queue:
         return job.assigned_at + timedelta(seconds=job.timeout_seconds) <= self._now()
 
     def _timed_out(self, job: model.Job) -> Failed:
-        custom = self._custom.get(job.id)
         failure = model.Failure(
             f"the execution took longer than {job.timeout_seconds} seconds", Category.TIMEOUT
         )
-        return Failed(
-            job_id=job.id,
-            token=job.token,
-            failure=failure,
-            retry_after=None if custom is None else custom.delay(job.failures + 1),
-        )
+        return Failed(job_id=job.id, token=job.token, failure=failure)
 
 
 def _text(token: object) -> str:

@@ -17,6 +17,7 @@ from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfi
 from headrace.discreet import Discreet
 from headrace.errors import DependencyNotFound, InvalidInput, InvalidName
 from headrace.model import Priority, new_id
+from headrace.policy import Policy
 from headrace.retry import Custom, StoredBackoff
 from headrace.spec import JobSpec
 
@@ -71,12 +72,6 @@ class JobRequest(Discreet, frozen=True):
     correlation_id: str | None = None
     callback_url: str | None = None
 
-    @property
-    def custom_backoff(self) -> Custom | None:
-        """The job's own function, which no store can hold."""
-        backoff = None if self.retry is None else self.retry.backoff
-        return backoff if isinstance(backoff, Custom) else None
-
 
 def listed(items: Iterable[_T], what: str) -> list[_T]:
     """The items of a real list: one text, or one item that is not in a list, is never what was meant."""
@@ -96,13 +91,13 @@ def check_request(request: object) -> None:
             )
 
 
-def specs_of(requests: Sequence[JobRequest]) -> list[JobSpec]:
+def specs_of(requests: Sequence[JobRequest], policy: Policy) -> list[JobSpec]:
     """The jobs of a batch, each under its new id, so that they can name each other by position."""
     ids = [new_id() for _ in requests]
-    return [_spec(request, ids, position) for position, request in enumerate(requests)]
+    return [_spec(request, ids, position, policy) for position, request in enumerate(requests)]
 
 
-def _spec(request: JobRequest, ids: Sequence[str], position: int) -> JobSpec:
+def _spec(request: JobRequest, ids: Sequence[str], position: int, policy: Policy) -> JobSpec:
     check_request(request)
     timeout = request.timeout
     return JobSpec(
@@ -110,13 +105,13 @@ def _spec(request: JobRequest, ids: Sequence[str], position: int) -> JobSpec:
         type=request.type,
         payload=request.payload,
         priority=request.priority,
-        tags=_tags(request.tags),
+        tags=tags_of(request.tags),
         delay_seconds=None if request.delay is None else seconds(request.delay),
         run_at=request.run_at,
         key=request.idempotency_key,
         after=[_dependency(item, ids) for item in listed(request.dependencies, "dependencies")],
         max_attempts=UNSET if request.retry is None else request.retry.max_attempts,
-        backoff=_backoff(request.retry),
+        backoff=_backoff(request.retry, policy),
         timeout_seconds=UNSET if timeout is None else _seconds(timeout.execution),
         lease_seconds=UNSET if timeout is None else _seconds(timeout.visibility),
         lifetime_seconds=UNSET if timeout is None else _seconds(timeout.lifetime),
@@ -129,12 +124,20 @@ def _seconds(value: Duration | None) -> float | UnsetType | None:
     return None if value is None else seconds(value)
 
 
-def _backoff(config: RetryConfig | None) -> StoredBackoff | None:
-    backoff = None if config is None else config.backoff
-    return None if isinstance(backoff, Custom) else backoff
+def _backoff(config: RetryConfig | None, policy: Policy) -> StoredBackoff | None:
+    """None: the queue's own. A function is code, which no store holds: what it says goes with the job.
+
+    So the job waits as its submitter meant in every process that runs it, also where the function is the
+    queue's own and that process knows nothing of it.
+    """
+    backoff = policy.backoff if config is None else config.backoff
+    most = policy.max_attempts if config is None else config.max_attempts
+    if isinstance(backoff, Custom):
+        return backoff.table(most)
+    return None if config is None else backoff
 
 
-def _tags(tags: Mapping[str, Any] | Iterable[str]) -> Mapping[str, Any] | Iterable[str]:
+def tags_of(tags: Mapping[str, Any] | Iterable[str]) -> Mapping[str, Any] | Iterable[str]:
     if isinstance(tags, Mapping):
         for key in tags:
             if isinstance(key, str) and TAG_SEPARATOR in key:

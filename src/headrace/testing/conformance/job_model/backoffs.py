@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from headrace.contracts.job_model import BackoffStrategy, Job, Queue, RetryConfig, TemporaryError
+from headrace.contracts.job_model import (
+    BackoffStrategy,
+    InvalidInput,
+    Job,
+    Queue,
+    RetryConfig,
+    TemporaryError,
+    TimeoutConfig,
+)
 from headrace.testing.conformance.job_model.suite import (
     claimed,
     open_queue,
+    open_queue_like,
     suite,
     token_of,
 )
-from headrace.testing.conformance.kit import Env
+from headrace.testing.conformance.kit import Env, raises
 
 PART = "5. Backoff Strategies"
 GRID = [
@@ -97,7 +106,7 @@ async def custom(env: Env) -> None:
     queue = await open_queue(env)
     config = RetryConfig(9, BackoffStrategy.CUSTOM, 2, 20, custom_function=fibonacci)
     assert await observed(env, queue, config, 6) == [2, 2, 4, 6, 10, 16]
-    assert calls == [(n, 2, 20) for n in range(1, 7)]
+    assert calls == [(n, 2, 20) for n in range(1, 9)], "once for each retry, at submission"
 
 
 @suite.case(f"{PART}: Custom", "a queue's own function serves every process that opens it so")
@@ -122,3 +131,64 @@ async def custom_capped(env: Env) -> None:
     job = await claimed(queue)
     after = await queue.fail(job_id, token_of(job), TemporaryError("429", retry_after=3))
     assert (after.run_at - env.clock.now()).total_seconds() == 3
+
+
+@suite.case(f"{PART}: Custom", "a job's own function holds in every process that runs the job")
+async def custom_elsewhere(env: Env) -> None:
+    queue = await open_queue(env)
+    own = RetryConfig(5, BackoffStrategy.CUSTOM, custom_function=lambda n, _first, _most: 7 * n)
+    of_queue = await open_queue_like(env, queue, retry=own)
+    await queue.submit("own", retry=own)
+    await of_queue.submit("of the queue")
+    stranger = await open_queue_like(env, queue)  # knows neither
+    for _ in range(2):
+        job = await claimed(stranger)
+        delays = []
+        for _ in range(4):
+            after = await stranger.fail(job.id, token_of(job), "no")
+            delays.append((after.run_at - env.clock.now()).total_seconds())
+            env.clock.advance(delays[-1])
+            if len(delays) < 4:
+                job = await claimed(stranger, types=[job.type])
+        assert delays == [7, 14, 21, 28], job.type
+        await stranger.cancel(job.id)
+
+
+@suite.case(f"{PART}: Custom", "also when the execution takes too long")
+async def custom_after_timeouts(env: Env) -> None:
+    queue = await open_queue(env)
+    own = RetryConfig(5, BackoffStrategy.CUSTOM, custom_function=lambda n, _first, _most: 7 * n)
+    limits = TimeoutConfig(execution=10, visibility=60)
+    job_id = await queue.submit("t", retry=own, timeout=limits)
+    stranger = await open_queue_like(env, queue)
+    await claimed(stranger)
+    env.clock.advance(10)
+    (late,) = await stranger.time_out()
+    assert (late.id, (late.run_at - env.clock.now()).total_seconds()) == (job_id, 7)
+
+
+@suite.case(f"{PART}: Custom", "a function that cannot go with the job is refused at submission")
+async def custom_refused(env: Env) -> None:
+    queue = await open_queue(env)
+
+    def broken(n: int, _first: float, _most: float) -> float:
+        return 1 / (n - 2)
+
+    bad = [
+        (None, lambda n, _first, _most: n),
+        (100_000, lambda n, _first, _most: n),
+        (3, broken),
+        (3, lambda n, _first, _most: -n),
+        (3, lambda _n, _first, _most: float("nan")),
+        (3, lambda _n, _first, _most: "soon"),
+    ]
+    for most, function in bad:
+        config = RetryConfig(most, BackoffStrategy.CUSTOM, custom_function=function)
+        with raises(InvalidInput) as caught:
+            await queue.submit("t", retry=config)
+        assert "custom backoff" in str(caught.error)
+        with raises(InvalidInput):
+            await (await open_queue_like(env, queue, retry=config)).submit("t")
+    assert await queue.claim("w") is None
+    once = RetryConfig(1, BackoffStrategy.CUSTOM, custom_function=broken)
+    await queue.submit("t", retry=once)  # it is never asked

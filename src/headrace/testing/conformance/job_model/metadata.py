@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from headrace.contracts.job_model import InvalidInput, Job, JobRequest, JobState, Priority
+from headrace.contracts.job_model import (
+    InvalidInput,
+    Job,
+    JobNotFound,
+    JobRequest,
+    JobState,
+    JobTerminal,
+    Priority,
+)
 from headrace.testing.conformance.job_model.suite import (
     claimed,
     open_queue,
@@ -230,3 +238,71 @@ async def not_a_list(env: Env) -> None:
     assert await queue.claim("w") is None
     one_by_one: Any = (JobRequest("t") for _ in range(2))
     assert len(await queue.submit_batch(one_by_one)) == 2
+
+
+@suite.case(f"{USER}: priority", "written to, it moves the job to its place in the line")
+async def write_priority(env: Env) -> None:
+    queue = await open_queue(env)
+    first, second, third = [await queue.submit("t") for _ in range(3)]
+    assert (await queue.update(third, priority=Priority.CRITICAL)).priority is Priority.CRITICAL
+    await queue.update(first, priority=Priority.BULK)
+    assert [(await claimed(queue)).id for _ in range(3)] == [third, second, first]
+
+
+@suite.case(f"{USER}: tags", "written to, they are the map that was given")
+async def write_tags(env: Env) -> None:
+    queue = await open_queue(env)
+    job_id = await queue.submit("t", tags={"team": "ops", "old": "1"})
+    assert (await queue.update(job_id, tags={"team": "billing"})).tags == {"team": "billing"}
+    assert (await queue.get(job_id)).tags == {"team": "billing"}
+    assert (await queue.update(job_id, tags={})).tags == {}
+    for bad in ({"a=b": "c"}, "text", 5, None):
+        with raises(InvalidInput):
+            await queue.update(job_id, tags=bad)  # type: ignore[arg-type]  # the point of the case
+
+
+@suite.case(f"{USER}: correlation_id, callback_url", "written to, and taken away")
+async def write_ids(env: Env) -> None:
+    queue = await open_queue(env)
+    job_id = await queue.submit("t", correlation_id="old")
+    url = "https://example.org/done"
+    job = await queue.update(job_id, correlation_id="new", callback_url=url)
+    assert (job.correlation_id, job.callback_url) == ("new", url)
+    job = await queue.update(job_id, correlation_id=None, callback_url=None)
+    assert (job.correlation_id, job.callback_url) == (None, None)
+
+
+@suite.case(USER, "written in every state that has not ended, and system metadata stays")
+async def write_in_every_state(env: Env) -> None:
+    queue = await open_queue(env)
+    running = await queue.submit("t")
+    job = await claimed(queue)
+    pending = await queue.submit("t", dependencies=[running])
+    delayed = await queue.submit("t", delay=100)
+    env.clock.advance(5)
+    for job_id in (running, pending, delayed):
+        before = await queue.get(job_id)
+        after = await queue.update(job_id, priority=Priority.HIGH, tags={"a": "1"})
+        said = {"priority": Priority.HIGH, "tags": {"a": "1"}}
+        for field in Job.__struct_fields__:
+            wanted = said.get(field, getattr(before, field))
+            assert getattr(after, field) == wanted, field
+    await queue.complete(running, token_of(job))
+    with raises(JobTerminal):
+        await queue.update(running, priority=Priority.LOW)
+    await queue.cancel(delayed)
+    with raises(JobTerminal):
+        await queue.update(delayed, priority=Priority.LOW)
+    with raises(JobNotFound):
+        await queue.update("00000000-0000-4000-8000-000000000000", priority=Priority.LOW)
+    with raises(InvalidInput):
+        await queue.update(pending)
+
+
+@suite.case(f"{USER}: callback_url", "what carries the notification is no job of the caller's")
+async def callback_job_hidden(env: Env) -> None:
+    queue = await open_queue(env)
+    job_id = await queue.submit("t", callback_url="https://example.org/done")
+    await run(queue, job_id)
+    assert await queue.claim("w") is None
+    assert await queue.claim_batch("w", 10) == ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from headrace.contracts.job_model import Job, JobState, Queue
+from headrace.manager import JobManager
 from headrace.testing.conformance.kit import Env, Suite
 
 suite = Suite("job_model", "The formal job model: identity, lifecycle, retries, dependencies")
@@ -13,6 +14,13 @@ suite = Suite("job_model", "The formal job model: identity, lifecycle, retries, 
 async def open_queue(env: Env, **options: Any) -> Queue:
     """A queue on the case's store and clock."""
     return env.closing(await Queue.open(env.url, clock=env.clock, **options))
+
+
+async def open_queue_like(env: Env, other: Queue, **options: Any) -> Queue:
+    """A queue on the same store as another, as a different process would open it."""
+    apart = await open_queue(env, **options)
+    manager = JobManager(other.manager.store, clock=env.clock, policies=apart.manager.policies)
+    return Queue(manager)
 
 
 async def claimed(queue: Queue, worker: str = "w1", **filters: Any) -> Job:
