@@ -28,6 +28,7 @@ from headrace.contracts.job_store import (
     OneStepChanges,
     TimedClaims,
 )
+from headrace.errors import InvalidInput
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "job_store.py"
 S = JobStatus
@@ -188,6 +189,26 @@ async def test_what_the_store_refuses_or_raises_is_a_result(store: Any) -> None:
     assert code(await manager.submit_job(job)) == "STORE_FAILED"
     assert (job.created_at, job.max_retries) == (None, None)
     assert (await read(manager, "j")).status is S.IN_PROGRESS
+
+
+async def test_what_is_no_answer_is_told_as_a_failure(store: Any) -> None:
+    async def nothing(*_: object) -> None:
+        return None
+
+    class NoAnswer:
+        get_due_jobs = nothing
+
+    strategy: Any = NoAnswer()
+    answer = await JobManager(store, scheduling_strategy=strategy).process_scheduled_jobs()
+    assert code(answer) == "SCHEDULING_STRATEGY_FAILED"
+    store.get_job_by_id = nothing
+    assert code(await JobManager(store).get_job_by_id("j")) == "STORE_FAILED"
+
+
+def test_what_lacks_a_method_is_refused_by_name(store: Any) -> None:
+    del type(store).release_job_to_pool
+    with pytest.raises(InvalidInput, match=r"DictStore .* release_job_to_pool"):
+        JobManager(store)
 
 
 async def test_the_background_service_runs_over_it(store: IJobStore) -> None:

@@ -12,6 +12,7 @@ import asyncpg
 import pytest
 from redis.asyncio import Redis
 
+from headrace.connect import connect
 from headrace.contracts.job_store import (
     Job,
     JobManager,
@@ -59,6 +60,31 @@ async def test_what_makes_no_sense_is_refused(
 ) -> None:
     with pytest.raises((InvalidInput, InvalidLimit)):
         await JobStore.open(wrong)
+
+
+def test_no_option_shows_a_password() -> None:
+    for options in (
+        RedisJobStoreOptions(connection_string="rediss://me:s3cret@host:6380/1?password=s3cret"),
+        SqlJobStoreOptions(connection_string="postgresql://me:s3cret@host/db?password=s3cret"),
+    ):
+        assert "s3cret" not in repr(options)
+        assert "host" in repr(options)
+
+
+async def test_opening_is_tried_again_too(monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+    away = Unreachable(connect, times=2)
+    monkeypatch.setattr("headrace.contracts.job_store.store.connect", away)
+    for retry_count, opens in ((1, False), (2, True)):
+        away.calls = 0
+        options = RedisJobStoreOptions(
+            connection_string=base_url(), jobs_key_prefix=prefix, retry_count=retry_count
+        )
+        if opens:
+            await (await JobStore.open(options)).close()
+        else:
+            with pytest.raises(StoreUnavailable):
+                await JobStore.open(options)
+        assert away.calls == retry_count + 1
 
 
 # --- Redis ---------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any, Self
 
 from headrace import model, validation
@@ -11,7 +11,7 @@ from headrace.clock import Clock
 from headrace.codec import PAYLOAD_BYTES_MAX
 from headrace.connect import connect
 from headrace.contracts.backend_api import commands
-from headrace.contracts.backend_api.commands import Decide, SameStatus, Update
+from headrace.contracts.backend_api.commands import END_OF_TIME, Decide, SameStatus, Update
 from headrace.contracts.backend_api.errors import (
     BackendError,
     translate,
@@ -29,9 +29,6 @@ from headrace.spec import JobSpec
 
 Tags = Iterable[str] | None
 Ids = Iterable[str] | None
-
-END_OF_TIME = datetime(validation.YEAR_MAX, 12, 31, tzinfo=UTC)
-"""A job's time is its place in line, never a wait: each is claimed as due, however far ahead it stands."""
 
 
 class Backend:

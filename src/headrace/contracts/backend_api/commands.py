@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, datetime
 from typing import Any, assert_never
 
-from headrace import codec, lifecycle
+from headrace import codec, lifecycle, validation
 from headrace.contracts.backend_api.errors import InvalidArgumentError
 from headrace.contracts.backend_api.values import FINAL, JobStatus, status_of
 from headrace.errors import HeadraceError, InvalidTransition
@@ -21,6 +22,9 @@ from headrace.policy import BACKEND_API
 from headrace.validation import UNCHANGED
 
 Decide = Callable[[Job], Command]
+
+END_OF_TIME = datetime(validation.YEAR_MAX, 12, 31, tzinfo=UTC)
+"""A job's time is its place in line, never a wait: each is claimed as due, however far ahead it stands."""
 
 _S = JobStatus
 
@@ -126,6 +130,7 @@ class Update:
                 return lifecycle.Claim(
                     worker=job.assignee,
                     nonce=secrets.token_hex(8),
+                    due_by=END_OF_TIME,
                     failure=said,
                     result_json=result,
                 )

@@ -38,8 +38,12 @@ from headrace.contracts.job_store.strategies import (
     SchedulingStrategy,
     TimedSchedulingStrategy,
 )
+from headrace.errors import InvalidInput
 
 T = TypeVar("T")
+
+METHODS = tuple(name for name in vars(IJobStore) if not name.startswith("_"))
+"""What a store must have."""
 
 STALE_JOBS_MAX = 10_000
 """How many jobs in progress one look for stale claims goes through, in a store that does not know them."""
@@ -66,6 +70,11 @@ class JobManager:
         *,
         clock: Clock | None = None,
     ) -> None:
+        missing = [name for name in METHODS if not callable(getattr(store, name, None))]
+        if missing:
+            raise InvalidInput(
+                f"{type(store).__name__} is no job store: it has no {', '.join(missing)}; see IJobStore"
+            )
         self.configuration = configuration or JobManagerConfiguration()
         self.store = store
         self._clock: HasClock = store if isinstance(store, HasClock) else clock or SystemClock()
@@ -306,6 +315,11 @@ class JobManager:
                 ErrorCode.SCHEDULING_STRATEGY_FAILED,
                 f"the scheduling strategy raised {defect!r}; what was due before is in the pool",
             ) from defect
+        if not isinstance(due, MethodResult):
+            raise Refused(
+                ErrorCode.SCHEDULING_STRATEGY_FAILED,
+                f"the scheduling strategy answered {type(due).__name__}, not a MethodResult",
+            )
         return due.unwrap() or []
 
     async def _queued(self, due: Job) -> bool:
@@ -357,7 +371,10 @@ def _refuse_ended(job: Job) -> None:
 async def _answer(asked: Coroutine[Any, Any, MethodResult[T]]) -> MethodResult[T]:
     """The store's answer; one that raises instead is told apart from one that refuses."""
     try:
-        return await asked
+        answer = await asked
+        if isinstance(answer, MethodResult):
+            return answer
+        raise TypeError(f"it answered {type(answer).__name__}, not a MethodResult")
     except Exception as defect:  # a store of the user's own may have any defect
         raise Refused(
             ErrorCode.STORE_FAILED, f"the store raised {defect!r}; what it has written is not known"

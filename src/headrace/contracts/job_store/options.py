@@ -40,7 +40,18 @@ class UrlOptions(msgspec.Struct, frozen=True):
         return Place(url=self.url)
 
 
-class RedisJobStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
+class _Options(msgspec.Struct, frozen=True, kw_only=True):
+    def __repr__(self) -> str:
+        """All but what may be secret: of the connection string only where it leads."""
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        shown["connection_string"] = _shown(self.connection_string)
+        told = ", ".join(f"{name}={value!r}" for name, value in shown.items())
+        return f"{type(self).__name__}({told})"
+
+    connection_string: str = ""
+
+
+class RedisJobStoreOptions(_Options, frozen=True, kw_only=True):
     """Jobs in Redis."""
 
     connection_string: str = "localhost:6379"
@@ -64,7 +75,7 @@ class RedisJobStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
         return Place(url=_with(url, f"prefix={prefix}"), retry_count=retries)
 
 
-class SqlJobStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
+class SqlJobStoreOptions(_Options, frozen=True, kw_only=True):
     """Jobs in PostgreSQL or SQLite: the specification's EFCoreJobStoreOptions."""
 
     connection_string: str = ""
@@ -94,6 +105,14 @@ class SqlJobStoreOptions(msgspec.Struct, frozen=True, kw_only=True):
         if not isinstance(self.auto_create_tables, bool):
             raise InvalidInput(f"auto_create_tables must be a bool; {validation.UNCHANGED}")
         return Place(url=url, create=self.auto_create_tables, migrate=self.auto_create_tables)
+
+
+def _shown(url: object) -> object:
+    """The url without user, password and options."""
+    if not isinstance(url, str):
+        return type(url).__name__
+    scheme, mark, rest = url.rpartition("://")
+    return f"{scheme}{mark}{rest.partition('?')[0].rpartition('@')[2]}"
 
 
 def _text(value: object, what: str) -> str:

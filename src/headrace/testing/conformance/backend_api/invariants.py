@@ -271,6 +271,43 @@ async def failed_ahead(env: Env) -> None:
     assert order == ["ahead", "new"]
 
 
+@suite.case("9. Ordering", "what stands ahead of the clock goes every way that other jobs go")
+async def ahead_in_every_status(env: Env) -> None:
+    backend: Backend = await env.open(Backend)
+    ahead = env.clock.now() + timedelta(days=1)
+
+    async def running(job_id: str) -> None:
+        await backend.enqueue_job(Job(id=job_id, created_at=ahead))
+        (job,) = await backend.dequeue_jobs(worker_of(job_id), [], 1)
+        assert (job.id, job.status) == (job_id, S.RUNNING)
+
+    await running("regained")
+    await backend.mark_worker_unresponsive(worker_of("regained"))
+    await backend.update_job_status("regained", S.RUNNING)
+    assert (await backend.get_job("regained")).status is S.RUNNING
+    await running("given back")
+    await backend.update_job_status("given back", S.FAILED_RETRY)
+    assert [job.id for job in await backend.dequeue_jobs("w", [], 9)] == ["given back"]
+    await running("lost")
+    await backend.reset_running_jobs()
+    assert await drain(backend) == {"regained", "given back", "lost"}
+    await backend.enqueue_job(Job(id="cancelled", created_at=ahead))
+    assert await backend.cancel_jobs([], ["cancelled"]) == (["cancelled"], [])
+    await backend.delete_jobs([], ["cancelled"])
+
+
+@suite.case("9. Ordering", "a stream delivers what stands ahead of the clock, in its place")
+async def ahead_in_a_stream(env: Env) -> None:
+    queue: Queue = await env.open(Queue)
+    start = env.clock.now()
+    for hours in (3, 1, 2):
+        await queue.enqueue_job(Job(id=f"{hours}", created_at=start + timedelta(hours=hours)))
+    async with asyncio.timeout(20), queue.stream_jobs("w", [], 1) as stream:
+        for wanted in ("1", "2", "3"):
+            assert (await anext(stream)).id == wanted
+            await queue.complete_job(wanted)
+
+
 @suite.case("9. Ordering", "a LastRetryAt ahead of the clock is eligible, in its place")
 async def retried_ahead(env: Env) -> None:
     backend: Backend = await env.open(Backend)
