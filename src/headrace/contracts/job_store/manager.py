@@ -372,13 +372,17 @@ async def _answer(asked: Coroutine[Any, Any, MethodResult[T]]) -> MethodResult[T
     """The store's answer; one that raises instead is told apart from one that refuses."""
     try:
         answer = await asked
-        if isinstance(answer, MethodResult):
-            return answer
-        raise TypeError(f"it answered {type(answer).__name__}, not a MethodResult")
     except Exception as defect:  # a store of the user's own may have any defect
         raise Refused(
             ErrorCode.STORE_FAILED, f"the store raised {defect!r}; what it has written is not known"
         ) from defect
+    if not isinstance(answer, MethodResult):
+        raise Refused(
+            ErrorCode.STORE_FAILED,
+            f"the store answered {type(answer).__name__}, not a MethodResult; what it has written is "
+            "not known",
+        )
+    return answer
 
 
 async def _data(asked: Coroutine[Any, Any, MethodResult[T]]) -> T | None:

@@ -151,9 +151,11 @@ async def _(env: Env) -> None:
         assert (await until_status(quick, job.id, S.COMPLETED)).result == "later"
     slow = JobManager(quick.store, pace(job_polling_interval_ms=3_600_000, max_concurrent_jobs=1))
     ids = [(await submitted(slow)).id for _ in range(3)]
-    async with serving(slow, answering(None)):
+    async with serving(slow, answering(None)) as service:
         for job_id in ids:
             await until_status(slow, job_id, S.COMPLETED)
+        await until(lambda: service.running == 0)
+        await asyncio.sleep(0.05)  # the look that the last one's end brings
         left = await submitted(slow)
         await asyncio.sleep(0.05)
         assert (await read(slow, left.id)).status is S.QUEUED  # the hour is not over
