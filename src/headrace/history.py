@@ -18,6 +18,8 @@ ENCRYPTED = "encrypted"
 
 SAID_BY_USERS = ("tags", "priority", "correlation_id", "callback_url")
 """What an update may change: the user metadata of the job model, but for the type."""
+UPDATED = (*SAID_BY_USERS, "depth")
+"""What an update writes: the depth follows from what a job comes to wait for."""
 _NOT_IN_THE_LOG = frozenset({"callback_url"})
 """A url may hold a secret: that it was changed is said, and no more."""
 
@@ -100,7 +102,7 @@ def detail_of(job: Job, dependencies: Iterable[Dependency]) -> bytes:
 
 def update_of(before: Job, after: Job) -> bytes:
     """What an update changed: names, the new values and, under `was`, the old ones."""
-    changed = [name for name in SAID_BY_USERS if getattr(before, name) != getattr(after, name)]
+    changed = [name for name in UPDATED if getattr(before, name) != getattr(after, name)]
     told = [name for name in changed if name not in _NOT_IN_THE_LOG]
     new = {name: getattr(after, name) for name in told}
     old = {name: getattr(before, name) for name in told}

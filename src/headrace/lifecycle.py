@@ -171,6 +171,8 @@ class Update(_Command, frozen=True, kw_only=True):
     priority: int | UnsetType = UNSET
     correlation_id: str | UnsetType | None = UNSET
     callback_url: str | UnsetType | None = UNSET
+    depth: int | UnsetType = UNSET
+    """Not said by anybody: it follows from what a blocked job comes to wait for."""
 
 
 Command = (
@@ -550,7 +552,7 @@ def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -
 
 def _said(job: Job, command: Update) -> dict[str, Any]:
     """What is given. `updated_at` stays the time of the last change of state: waiting is counted from it."""
-    given = {name: getattr(command, name) for name in history.SAID_BY_USERS}
+    given = {name: getattr(command, name) for name in history.UPDATED}
     return {"updated_at": job.updated_at} | {
         name: value for name, value in given.items() if value is not UNSET
     }

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from headrace import lifecycle
-from headrace.manager import changes, deadlines
+from headrace.manager import changes, deadlines, lifting, placement
 from headrace.manager.context import Context
 from headrace.manager.kinship import Kinship
 from headrace.model import DependencyKind, Edge, Job
@@ -58,6 +58,26 @@ def seen_in_any_case(self: Commit, applied: Sequence[bool]) -> Sequence[tuple[st
     return self.seen
 
 
+async def not_lifted(context: Context, join: Job, priority: int, depth: int) -> Job:
+    return join
+
+
+async def lifted_alone(context: Context, join: Job, priority: int, depth: int) -> Job:
+    await lifting._lift(context, join, priority, depth)
+    return await context.read_one(join.id)
+
+
+async def depths_not_checked(context: Context, join: Job, depth: int) -> None:
+    return None
+
+
+async def depth_kept(context: Context, job: Job, priority: int, depth: int) -> Job | None:
+    return await right_lift(context, job, priority, 0)
+
+
+right_lift = lifting._lift
+
+
 def lifetime_ignored(job: Job, now: datetime) -> bool:
     return right_holds(replace(job, expires_at=None), now)
 
@@ -104,6 +124,12 @@ DEFECTS: dict[str, Defect] = {
     "edges of a child that was not judged count as seen": patched(
         Commit, "seen_given", seen_in_any_case
     ),
+    "a late spawn does not lift its join": patched(placement, "lift", not_lifted),
+    "what waits for a join is not lifted with it": patched(placement, "lift", lifted_alone),
+    "a join is lifted, and found to be too deep afterwards": patched(
+        lifting, "_check_depths", depths_not_checked
+    ),
+    "a late spawn does not count for depths": patched(lifting, "_lift", depth_kept),
     "a holder may write past the lifetime": patched(lifecycle, "lease_holds", lifetime_ignored),
     "a holder may write past the execution timeout": patched(
         lifecycle, "lease_holds", timeout_ignored

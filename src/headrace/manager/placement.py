@@ -11,6 +11,7 @@ from headrace import graph, lifecycle, validation
 from headrace.errors import DependencyCycle, DependencyNotFound
 from headrace.manager.context import Context
 from headrace.manager.kinship import Kinship
+from headrace.manager.lifting import lift
 from headrace.model import Dependency, DependencyKind, Edge, Event, Job, State
 from headrace.spec import stricter
 from headrace.stores.base import Fence, Kin
@@ -79,7 +80,7 @@ async def place(
     if spawner is not None:
         # What a spawned job brings along is not itself spawned: a join does not wait for a webhook.
         spawned = [job for job, _ in born.values() if job.parent_id is not None]
-        edges += await _joined_by(kinship, spawner, spawned, edges)
+        edges += await _joined_by(context, kinship, spawner, spawned, edges)
     for job in stored.values():
         kinship.stands(job)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
@@ -155,7 +156,11 @@ def _among(job: Job, parents: Sequence[tuple[DependencyKind, Job]]) -> tuple[Job
 
 
 async def _joined_by(
-    kinship: Kinship, spawner: Fence, spawned: Sequence[Job], edges: Sequence[Edge]
+    context: Context,
+    kinship: Kinship,
+    spawner: Fence,
+    spawned: Sequence[Job],
+    edges: Sequence[Edge],
 ) -> list[Edge]:
     """Whoever waits for the spawner by FAN_IN waits for what it spawns, too."""
     joins = await kinship.joins(spawner.job_id)
@@ -163,7 +168,6 @@ async def _joined_by(
         return []
     new = {edge.child_id for edge in edges}
     above = await kinship.ancestors({edge.parent_id for edge in edges} - new)
-    added: list[Edge] = []
     for join in joins:
         if join in above:
             raise DependencyCycle(
@@ -172,9 +176,12 @@ async def _joined_by(
             )
         graph.check_width(join, len(await kinship.parents(join)) + len(spawned))
         kinship.bound(join, graph.DEPENDENCIES_MAX - len(spawned))
-        graph.check_depth(join, max(job.depth for job in spawned) + 1)
-        added += [Edge(job.id, join, DependencyKind.FAN_IN) for job in spawned]
-    return added
+    urgent = min(job.priority for job in spawned)
+    deepest = max(job.depth for job in spawned)
+    for waiting in (await context.read(joins)).values():
+        if waiting.state is State.BLOCKED:
+            kinship.stands(await lift(context, waiting, urgent, deepest + 1))
+    return [Edge(job.id, join, DependencyKind.FAN_IN) for join in joins for job in spawned]
 
 
 def _outcome(job: Job) -> State | None:

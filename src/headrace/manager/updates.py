@@ -14,6 +14,7 @@ from headrace.errors import Contention, InvalidInput, Refusal, StoreError
 from headrace.manager import submission
 from headrace.manager.changes import CONFLICTS_MAX, Changed
 from headrace.manager.context import Context
+from headrace.manager.lifting import lift_dependents
 from headrace.model import Job
 from headrace.spec import check_correlation_id
 
@@ -86,33 +87,6 @@ async def update(context: Context, job_id: str, asked: Wanted) -> Changed:
             await _lift_or_leave(context, changed)
         return Changed((changed,), {})
     raise Contention(f"job {job_id} kept changing during the update; nothing was changed")
-
-
-async def lift_dependents(context: Context, job: Job) -> None:
-    """A job is at least as urgent as those it waits for: raise all that wait, however far down."""
-    above = [job]
-    while above:
-        lifted: list[Job] = []
-        for parent in above:
-            children = [edge.child_id for edge in await context.store.edges(parent_id=parent.id)]
-            for child_id in await context.read(children):
-                child = await _lift(context, child_id, parent.priority)
-                if child is not None:
-                    lifted.append(child)
-        above = lifted
-
-
-async def _lift(context: Context, job_id: str, priority: int) -> Job | None:
-    """The job with at least this priority; None: it has it, has ended, or is gone."""
-    for _ in range(CONFLICTS_MAX):
-        job = (await context.read([job_id])).get(job_id)
-        if job is None or job.is_terminal or job.priority <= priority:
-            return None
-        change = lifecycle.apply(job, lifecycle.Update(priority=priority), context.now())
-        (written,) = await context.store.update([change])
-        if written:
-            return change.after
-    return None
 
 
 async def _lift_or_leave(context: Context, job: Job) -> None:

@@ -462,8 +462,8 @@ class JobStore(Protocol):
         """Write what an update says of each job that is still at `before.version`; at most one per job.
 
         Written are `priority` (the job moves to the lane of that), `tags`, `correlation_id`,
-        `callback_url`, `version` and the event. Everything else stays as stored. Each change stands or
-        falls alone; one answer each. The job has not ended.
+        `callback_url`, `depth`, `version` and the event. Everything else stays as stored. Each change
+        stands or falls alone; one answer each. The job has not ended.
         """
         ...
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace.history import SAID_BY_USERS
+from headrace.history import UPDATED
 from headrace.model import Job
 from headrace.stores.base import Note, Rewrite
 
@@ -55,7 +55,7 @@ def annotated(job: Job, note: Note) -> Job:
 
 def updated(stored: Job, after: Job) -> Job:
     """The job with what an update says of it."""
-    said = {name: getattr(after, name) for name in ("version", *SAID_BY_USERS)}
+    said = {name: getattr(after, name) for name in ("version", *UPDATED)}
     return replace(stored, **said)
 
 

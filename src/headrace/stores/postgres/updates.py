@@ -28,6 +28,7 @@ async def update(session: Session, lanes: Lanes, changes: Sequence[Change]) -> l
         [msgspec.json.encode(job.tags).decode() for job in after],
         [storable_or_none(job.correlation_id) for job in after],
         [storable_or_none(job.callback_url) for job in after],
+        [job.depth for job in after],
         [change.event.at for change in changes],
         [change.event.detail_json for change in changes],
     )

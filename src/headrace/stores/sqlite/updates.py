@@ -43,6 +43,7 @@ def _write(tx: Transaction, change: Change, seq: int) -> None:
             tags_text(after.tags),
             after.correlation_id,
             after.callback_url,
+            after.depth,
             seq,
         ),
     )

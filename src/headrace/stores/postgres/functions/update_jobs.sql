@@ -1,5 +1,5 @@
 -- Write what an update says of jobs, each if it is still at the version it was read at: priority (the job moves
--- to the lane of that), tags, correlation id and callback url. In the same transaction: events, and tags.
+-- to the lane of that), tags, correlation id, callback url, depth. In the same transaction: events, and tags.
 CREATE FUNCTION headrace.update_jobs(
     seqs bigint[],
     versions_before integer[],
@@ -8,6 +8,7 @@ CREATE FUNCTION headrace.update_jobs(
     tag_lists text[], -- each a JSON list
     correlation_ids text[],
     callback_urls text[],
+    depths integer[],
     -- its event, as far as the job does not tell
     event_ats timestamptz[],
     event_details bytea[]
@@ -88,9 +89,10 @@ BEGIN
         lane = said.lane,
         tags = ARRAY(SELECT jsonb_array_elements_text(said.tags::jsonb)),
         correlation_id = said.correlation_id,
-        callback_url = said.callback_url
-    FROM unnest(seqs, lanes, tag_lists, correlation_ids, callback_urls) WITH ORDINALITY
-    AS said (seq, lane, tags, correlation_id, callback_url, position)
+        callback_url = said.callback_url,
+        depth = said.depth
+    FROM unnest(seqs, lanes, tag_lists, correlation_ids, callback_urls, depths) WITH ORDINALITY
+    AS said (seq, lane, tags, correlation_id, callback_url, depth, position)
     WHERE bodies.seq = said.seq AND said.position = ANY (applied);
     WITH written AS (
         UPDATE headrace.jobs SET

@@ -5,5 +5,6 @@ SET
     lane = ?,
     tags = ?,
     correlation_id = ?,
-    callback_url = ?
+    callback_url = ?,
+    depth = ?
 WHERE seq = ?;

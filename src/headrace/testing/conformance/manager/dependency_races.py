@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
 from unittest import mock
 
 from msgspec.structs import replace
 
 from headrace import errors
 from headrace.manager import JobManager
-from headrace.model import Dependency, DependencyKind, State
+from headrace.model import Dependency, DependencyKind, Priority, State
 from headrace.policy import Policy
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Commit, Committed, Inserted, Insertion
@@ -151,6 +152,78 @@ async def width(env: Env) -> None:
     ):
         await manager.spawn("mother", token, [JobSpec(type="t", id="too-many")])
     assert len(await manager.store.edges(child_id="join")) == 1000
+
+
+@suite.case(
+    "priority inheritance", "a late spawn makes its join, and all that waits for that, as urgent"
+)
+async def urgent_spawn(env: Env) -> None:
+    manager = await env.manager()
+    low: dict[str, Any] = {"priority": Priority.LOW}
+    await submit(manager, "mother", **low)
+    await submit(manager, "join", after=[fan_in("mother")], **low)
+    await submit(manager, "behind", after=["join"], **low)
+    await submit(manager, "last", after=["behind"], priority=Priority.CRITICAL)
+    _, token = await take(manager, "mother")
+    await manager.spawn("mother", token, [JobSpec(type="t", id="slow", **low)])
+    assert await priorities(manager) == [3, 3, 0]
+    await manager.spawn("mother", token, [JobSpec(type="t", id="c", priority=Priority.HIGH)])
+    assert await priorities(manager) == [1, 1, 0]
+    await joined_by_all(manager, "mother", token, "slow", "c")
+    (job,) = await manager.claim("w")
+    assert (job.id, job.priority) == ("join", Priority.HIGH)
+
+
+async def priorities(manager: JobManager) -> list[int]:
+    return [(await manager.get(name)).priority for name in ("join", "behind", "last")]
+
+
+async def chained(manager: JobManager, depth: int) -> str:
+    """The last job of a chain, which is that deep."""
+    chain = [
+        JobSpec(type="chain", id=f"d{n}", after=[f"d{n - 1}"] if n else [])
+        for n in range(depth + 1)
+    ]
+    return (await manager.submit_many(chain)).jobs[-1].id
+
+
+@suite.case("constraints", "a late spawn counts for the depth of its join, and of all below it")
+async def deep_spawn(env: Env) -> None:
+    manager = await env.manager()
+    last = await chained(manager, 97)
+    await submit(manager, "mother")
+    await submit(manager, "join", after=[fan_in("mother")])
+    await submit(manager, "behind", after=["join"])
+    _, token = await take(manager, "mother")
+    with raises(errors.InvalidDependency):
+        deeper = [
+            JobSpec(type="t", id="c1", after=[last]),
+            JobSpec(type="t", id="c2", after=["c1"]),
+        ]
+        await manager.spawn("mother", token, deeper)
+    assert [(await manager.get(name)).depth for name in ("join", "behind")] == [1, 2]
+    with raises(errors.JobNotFound):
+        await manager.get("c1")
+    await manager.spawn("mother", token, [JobSpec(type="t", id="c", after=[last])])
+    assert [(await manager.get(name)).depth for name in ("join", "behind")] == [99, 100]
+    with raises(errors.InvalidDependency):
+        await submit(manager, "too deep", after=["behind"])
+    assert (await submit(manager, "beside", after=["join"])).depth == 100
+
+
+@suite.case(
+    "constraints", "a job stored below a join while that gets deeper is as deep as it should"
+)
+async def deeper_meanwhile(env: Env) -> None:
+    manager = await env.manager()
+    last = await chained(manager, 5)
+    await submit(manager, "mother")
+    await submit(manager, "join", after=[fan_in("mother")])
+    _, token = await take(manager, "mother")
+    child = JobSpec(type="t", id="c", after=[last], priority=Priority.HIGH)
+    with before_next_insertion(manager, lambda: manager.spawn("mother", token, [child])):
+        behind = await submit(manager, "behind", after=["join"])
+    assert (behind.depth, behind.priority) == (8, Priority.HIGH)
 
 
 @suite.case("release", "a blocked job that changes while it is judged is judged again")

@@ -33,6 +33,7 @@ ALL: dict[str, Any] = {
     "priority": 0,
     "correlation_id": "trace \u00fc",
     "callback_url": "https://example.org/x",
+    "depth": 7,
 }
 
 
@@ -79,7 +80,7 @@ async def every_field(env: Env) -> None:
         await _update(store, "a", **ALL)
         await _update(store, "a", correlation_id=None, callback_url=None, tags=(), priority=4)
         after = await _update(store, "a", **{**ALL, "tags": ("old", "kept")})
-        undone = {name: getattr(before, name) for name in history.SAID_BY_USERS}
+        undone = {name: getattr(before, name) for name in history.UPDATED}
         assert replace(after, version=before.version, **undone) == before
         assert after.version == before.version + 3
         (tally,) = await store.count(at(0))
