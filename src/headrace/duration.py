@@ -72,6 +72,11 @@ def age(moment: datetime, now: datetime) -> str:
     return "just now" if seconds < 1 else f"{brief(int(seconds))} ago"
 
 
+def ago(moment: datetime, now: datetime) -> str:
+    """As `age`, of what has happened: never ahead, though a clock that was read later may say so."""
+    return age(min(moment, now), now)
+
+
 def stamp(moment: datetime) -> str:
     """To the second, in UTC."""
     return f"{moment.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"

@@ -122,9 +122,9 @@ def print_fleet(session: Session, one: FleetStatus) -> None:
             ("state", one.state),
             ("application", one.place),
             ("master", one.master),
-            ("started", duration.age(one.started_at, now)),
+            ("started", duration.ago(one.started_at, now)),
             ("told to stop", None if one.stop_at is None else duration.age(one.stop_at, now)),
-            ("ended", None if one.ended_at is None else duration.age(one.ended_at, now)),
+            ("ended", None if one.ended_at is None else duration.ago(one.ended_at, now)),
             ("failure", one.failure),
         ]
     )
@@ -133,7 +133,7 @@ def print_fleet(session: Session, one: FleetStatus) -> None:
             str(worker.task),
             str(worker.attempt),
             worker.worker or "-",
-            "never" if worker.seen_at is None else duration.age(worker.seen_at, now),
+            "never" if worker.seen_at is None else duration.ago(worker.seen_at, now),
             *(
                 f"{count:,}"
                 for count in (
@@ -159,7 +159,7 @@ def print_fleets(session: Session, found: Sequence[FleetStatus]) -> None:
             one.place,
             f"{one.alive}/{one.tasks}",
             f"{one.total('completed'):,}",
-            duration.age(one.started_at, now),
+            duration.ago(one.started_at, now),
         ]
         for one in found
     ]

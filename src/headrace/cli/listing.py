@@ -110,7 +110,10 @@ async def list_jobs(
 
 def _row(job: Job, now: datetime) -> tuple[Text | str, ...]:
     """The cells in the order of COLUMNS."""
-    turn = job.finalized_at if job.is_terminal else job.run_at
+    if job.finalized_at is not None:
+        turn = duration.ago(job.finalized_at, now)
+    else:
+        turn = duration.age(job.run_at, now)
     most = "∞" if job.max_attempts is None else job.max_attempts
     return (
         id_text(job.id),
@@ -119,8 +122,8 @@ def _row(job: Job, now: datetime) -> tuple[Text | str, ...]:
         job.queue,
         Priority(job.priority).name.lower(),
         f"{job.attempt}/{most}",
-        duration.age(job.created_at, now),
-        "" if turn is None else duration.age(turn, now),
+        duration.ago(job.created_at, now),
+        turn,
         job.tenant,
         ", ".join(job.tags),
         "" if job.failure is None else one_line(job.failure.message),

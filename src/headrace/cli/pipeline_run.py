@@ -312,7 +312,8 @@ def _print_line(out: Output, done: Summary) -> None:
     took = ", ".join(f"{step} {duration.brief(spent)}" for step, spent in done.seconds.items())
     gold = "nothing had changed" if done.since is None else _gold(done.since)
     checks = f"{done.checks} checks passed" if done.checks else "nothing to check"
-    out.text(f"{done.events:,} events taken in; {gold}; {checks} ({took})")
+    taken = "1 event" if done.events == 1 else f"{done.events:,} events"
+    out.text(f"{taken} taken in; {gold}; {checks} ({took})")
 
 
 def _gold(since: datetime) -> str:

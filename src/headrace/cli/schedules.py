@@ -303,7 +303,7 @@ def _row(session: Session, one: Schedule) -> tuple[Text | str, ...]:
         one.job.type,
         one.job.queue,
         Text("paused", "yellow") if one.paused else upcoming,
-        "" if one.last_tick is None else duration.age(one.last_tick, now),
+        "" if one.last_tick is None else duration.ago(one.last_tick, now),
         one.misfire.value,
         one.tenant,
     )

@@ -83,11 +83,11 @@ async def show(session: Session, id: str) -> Exit:
             ("attempts", _attempts(job)),
             ("worker", job.assignee),
             ("progress", _progress(job)),
-            ("created", _when(job.created_at, now)),
+            ("created", _happened(job.created_at, now)),
             ("runs from", None if job.is_terminal else _when(job.run_at, now)),
-            ("started", _when(job.started_at, now)),
+            ("started", _happened(job.started_at, now)),
             ("lease until", _when(job.lease_until, now)),
-            ("ended", _when(job.finalized_at, now)),
+            ("ended", _happened(job.finalized_at, now)),
             ("last error", _failure(job)),
             ("key", job.key),
             ("limit key", job.limit_key),
@@ -171,6 +171,12 @@ def _when(moment: datetime | None, now: datetime) -> Text | None:
     if moment is None:
         return None
     return Text.assemble(duration.stamp(moment), (f" ({duration.age(moment, now)})", "dim"))
+
+
+def _happened(moment: datetime | None, now: datetime) -> Text | None:
+    if moment is None:
+        return None
+    return Text.assemble(duration.stamp(moment), (f" ({duration.ago(moment, now)})", "dim"))
 
 
 def _failure(job: Job) -> str | None:

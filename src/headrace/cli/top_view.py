@@ -199,7 +199,7 @@ def _asked(seen_at: datetime | None, now: datetime, *, busy: bool) -> Text:
     if seen_at is None:
         return Text("over 1m ago", "dim")
     stale = (now - seen_at).total_seconds() > _STALE_SECONDS and not busy
-    return Text(duration.age(seen_at, now), "yellow" if stale else "")
+    return Text(duration.ago(seen_at, now), "yellow" if stale else "")
 
 
 def _failure_cells(row: FailureFrame) -> list[Text | str]:

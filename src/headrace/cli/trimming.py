@@ -154,12 +154,12 @@ def _row(session: Session, reader: Reader, behind: Lag) -> tuple[Text | str, ...
     elif behind.oldest_at is None:
         since = "holds all"
     else:
-        since = duration.age(behind.oldest_at, now)
+        since = duration.ago(behind.oldest_at, now)
     return (
         Text(one_line(reader.name), "bold"),
         f"{_events(behind.events)}{' or more' if behind.at_least else ''}",
         since,
-        duration.age(reader.reached_at, now),
+        duration.ago(reader.reached_at, now),
         one_line(reader.label or ""),
     )
 

@@ -13,6 +13,7 @@ from headrace import graph, validation
 from headrace.allotment import Obstacle, Scope
 from headrace.manager.context import Context
 from headrace.manager.limits import find_obstacles
+from headrace.manager.precedence import find_ahead
 from headrace.model import CLAIMABLE, DependencyKind, Job, State
 from headrace.stores.base import WorkerSeen
 
@@ -32,6 +33,7 @@ class Why(enum.StrEnum):
     CONCURRENCY_LIMIT = "concurrency_limit"
     RATE_LIMIT = "rate_limit"
     NO_WORKER = "no_worker"
+    BEHIND = "behind"
     NO_ROOM = "no_room"
     READY = "ready"
 
@@ -68,7 +70,8 @@ async def explain(context: Context, job_id: str) -> Explanation:
     reasons += await _limited(context, job)
     reasons += await _unattended(context, job)
     if not reasons:
-        reasons.append(await _in_line(context, job))
+        reasons += await _behind(context, job)
+        reasons += await _in_line(context, job, is_next=not reasons)
     return Explanation(job, tuple(reasons))
 
 
@@ -178,16 +181,51 @@ def _takes(worker: WorkerSeen, job: Job) -> bool:
     )
 
 
-async def _in_line(context: Context, job: Job) -> Reason:
+async def _behind(context: Context, job: Job) -> list[Reason]:
+    """Other queues whose work is older or of higher priority, for every worker that takes the job."""
+    since = context.now() - timedelta(seconds=PRESENT_SECONDS)
+    takers = [
+        worker
+        for worker in await context.store.workers(since)
+        if worker.tenant in (None, job.tenant) and _takes(worker, job)
+    ]
+    ahead = await find_ahead(context, job, takers)
+    if not ahead:
+        return []
+    more = f" and {len(ahead) - BLOCKERS_MAX} more" if len(ahead) > BLOCKERS_MAX else ""
+    told = "; ".join(one.told for one in ahead[:BLOCKERS_MAX])
+    kinds = [
+        word
+        for word, holds in (
+            ("of higher priority", any(one.higher for one in ahead)),
+            ("older", not all(one.higher for one in ahead)),
+        )
+        if holds
+    ]
+    facts = {"before": [msgspec.to_builtins(one) for one in ahead]}
+    return [
+        Reason(
+            Why.BEHIND,
+            f"its workers take what is {' or '.join(kinds)} first: {told}{more}",
+            facts,
+        )
+    ]
+
+
+async def _in_line(context: Context, job: Job, *, is_next: bool) -> list[Reason]:
     tallies = await context.store.count(context.now(), tenant=context.tenant, queues=(job.queue,))
     ready = sum(tally.jobs - tally.delayed for tally in tallies if tally.state in CLAIMABLE)
     running = sum(tally.jobs for tally in tallies if tally.state is State.RUNNING)
     facts = {"ready": ready, "running": running}
     if ready > 1:
-        return Reason(
-            Why.NO_ROOM,
-            f"it is ready, and so are {ready - 1} other jobs of queue {job.queue}; "
-            f"its workers are running {running}",
-            facts,
-        )
-    return Reason(Why.READY, "it is ready and next in line", facts)
+        others = "is 1 other job" if ready - 1 == 1 else f"are {ready - 1} other jobs"
+        return [
+            Reason(
+                Why.NO_ROOM,
+                f"it is ready, and so {others} of queue {job.queue}; its workers are running {running}",
+                facts,
+            )
+        ]
+    if not is_next:
+        return []
+    return [Reason(Why.READY, "it is ready and next in line", facts)]

@@ -95,4 +95,27 @@ async def test_every_table_that_retention_deletes_from_is_looked_at(store: Postg
     ],
 )
 def test_dead_rows_count_when_they_are_many_and_most(live: int, dead: int, health: Health) -> None:
-    assert diagnosis._table("jobs", live, dead).health is health
+    assert diagnosis._table("jobs", live, dead, is_unseen=False).health is health
+    assert diagnosis._table("jobs", live, dead, is_unseen=True).health is Health.OK
+
+
+async def test_dead_rows_are_held_against_autovacuum_once_it_has_come_by(
+    store: PostgresStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(diagnosis, "DEAD_TUPLES_MIN", 50)
+    jobs = [draft() for _ in range(200)]
+    await insert(store, *jobs)
+    stored = await store.get([job.id for job in jobs])
+    await store.delete({job.id: job.version for job in stored.values()})
+    async with store._pool.connection() as connection:
+        table = f'"{store._sql.schema}".jobs'
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        just_now = (await _findings(store))["table jobs"]
+        assert just_now.health is Health.OK
+        assert "autovacuum has not come by since" in just_now.value
+        await connection.execute(f"ANALYZE {table}")
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        assert (await _findings(store))["table jobs"].health is Health.WARNING
+        await connection.execute(f"VACUUM {table}")
+        await connection.execute("SELECT pg_stat_force_next_flush()")
+        assert (await _findings(store))["table jobs"].health is Health.OK

@@ -105,7 +105,7 @@ async def diagnose(session: Session, schema: str) -> list[Finding]:
             "the database was restored from a dump, and its events cannot be read in order: run "  # noqa: S608 - advice to a person
             f"UPDATE {quote(schema)}.events SET xid = '0' and let every reader begin anew",
         ),
-        *(_table(*table) for table in tables),
+        *(_table(name, live, dead, is_unseen=is_unseen) for name, live, dead, is_unseen in tables),
         _finding("lanes", str(lanes)),
         _finding(
             "connections",
@@ -116,12 +116,14 @@ async def diagnose(session: Session, schema: str) -> list[Finding]:
     ]
 
 
-def _table(name: str, live: int, dead: int) -> Finding:
+def _table(name: str, live: int, dead: int, *, is_unseen: bool) -> Finding:
+    """Dead rows are held against autovacuum once it has had its turn: after a cleanup that takes a minute."""
     crowded = dead > max(DEAD_TUPLES_MIN, DEAD_SHARE_MAX * (live + dead))
+    soon = "; autovacuum has not come by since" if crowded and is_unseen else ""
     return _finding(
         f"table {name}",
-        f"{dead} dead of {live + dead} rows",
-        Health.WARNING if crowded else Health.OK,
+        f"{dead} dead of {live + dead} rows{soon}",
+        Health.WARNING if crowded and not is_unseen else Health.OK,
         "autovacuum does not keep up: look for an old transaction, then VACUUM the table",
     )
 

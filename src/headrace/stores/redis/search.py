@@ -1,7 +1,8 @@
 """Reading jobs: by id, by filters, and those whose time has come.
 
-A search goes through the narrowest list at hand, page by page, in order of seq; each page is one short
-script that checks the filters on the rows, so that no call holds the server up for long.
+A search goes through the narrowest list at hand, page by page, in order of seq, or over all rows where no
+list is narrow. Each page is one short script that checks the filters on the rows, so that no call holds the
+server up for long.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from headrace.clock import to_us
 from headrace.model import TERMINAL, Job, State
 from headrace.stores.base import Query
 from headrace.stores.redis.codes import STATE_CODE
+from headrace.stores.redis.lanes import read_lanes
 from headrace.stores.redis.rows import handle_of, read_jobs
 from headrace.stores.redis.scripts import Script
 from headrace.stores.redis.server import Argument, Server
@@ -25,14 +27,18 @@ _PICK = Script("pick")
 _DUE = Script("due")
 _LISTS = Script("lists")
 _GATHER = Script("gather")
+_SCAN = Script("scan")
 
 _IDS_PER_CALL = 500
 _HANDLES_PER_CALL = 1000
 _LISTS_PER_CALL = 2000
 _BYTES_PER_CALL = 16_000_000
+_SCAN_ROWS_PER_CALL = 20_000
+_SCAN_TIMES = 5
+"""To look at a row in a scan takes about a microsecond; to fetch a job from a list so many times as long."""
 _GATHER_MAX = 200_000
-"""Up to so many jobs of the wanted states are gathered and sorted; past that, all jobs are walked:
-then the states are common, and a page of the walk finds some."""
+_LANES_MAX = 5_000
+"""Where there are more lanes with jobs, a scan finds out by itself which of them are wanted."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -51,7 +57,10 @@ async def get(server: Server, ids: Sequence[str]) -> dict[str, Job]:
 async def find(server: Server, query: Query) -> list[Job]:
     """Up to `limit` jobs that match, in order of seq."""
     found: list[Job] = []
-    async for handles in _candidates(server, query):
+    candidates = await _candidates(server, query)
+    if candidates is None:
+        return await _scan(server, query)
+    async for handles in candidates:
         found += await _pick(server, query, handles, query.limit - len(found))
         if len(found) >= query.limit:
             break
@@ -126,22 +135,84 @@ def _us(moment: datetime | None) -> int | bool:
     return False if moment is None else to_us(moment)
 
 
-async def _candidates(server: Server, query: Query) -> AsyncIterator[Sequence[str | bytes]]:
-    """Handles of every job that may match, in the order of the query, page by page."""
+async def _candidates(server: Server, query: Query) -> AsyncIterator[Sequence[str | bytes]] | None:
+    """Handles of every job that may match, in the order of the query, page by page. None: scan all rows."""
     if query.ids is not None:
         jobs = (await get(server, list(dict.fromkeys(query.ids)))).values()
-        yield _in_order([handle_of(job.seq) for job in jobs], query)
-        return
-    tag, tagged = await rarest(server, query.tags) if query.tags else ("", None)
+        return _one_page(_in_order([handle_of(job.seq) for job in jobs], query))
+    every = int(await server.read("ZCARD", server.keys.of("jobs")))
+    tag, tagged = await rarest(server, query.tags) if query.tags else ("", every)
     lists, listed = await _lists(server, query)
-    if listed is not None and listed <= _GATHER_MAX and (tagged is None or listed <= tagged):
-        yield _in_order(await _gather(server, lists, query), query)
-    elif tagged is not None:
-        async for page in walk(server, server.keys.tag(tag), query):
-            yield page
-    else:
-        async for page in walk(server, server.keys.of("jobs"), query, by_id=True):
-            yield page
+    if listed is None:
+        listed = every
+    narrowest = min(tagged, listed)
+    if narrowest * _SCAN_TIMES > every:
+        return None
+    if listed <= tagged and listed <= _GATHER_MAX:
+        return _one_page(_in_order(await _gather(server, lists, query), query))
+    return walk(server, server.keys.tag(tag), query) if query.tags else None
+
+
+async def _one_page(handles: Sequence[str | bytes]) -> AsyncIterator[Sequence[str | bytes]]:
+    yield handles
+
+
+async def _scan(server: Server, query: Query) -> list[Job]:
+    """Over all rows, from where the query goes on. What most rows lack is told from their bytes alone."""
+    lanes = await _wanted_lanes(server, query)
+    if lanes is not None and not lanes:
+        return []
+    texts = [*query.tags, *([] if query.assignee is None else [query.assignee])]
+    states = None if query.states is None else [STATE_CODE[state] for state in query.states]
+    promising = _encode(
+        (
+            False if lanes is None else lanes,
+            False if states is None else states,
+            texts,
+        )
+    )
+    wanted = pack_filter(query)
+    direction = "d" if query.newest_first else "a"
+    after: Argument = "" if query.after_seq is None else query.after_seq
+    found: list[Job] = []
+    while len(found) < query.limit:
+        reply, after = await server.read_script(
+            _SCAN,
+            wanted,
+            promising,
+            direction,
+            after,
+            query.limit - len(found),
+            _BYTES_PER_CALL,
+            _SCAN_ROWS_PER_CALL,
+        )
+        found += read_jobs(reply)
+        if after == b"":
+            break
+    return found
+
+
+async def _wanted_lanes(server: Server, query: Query) -> list[int] | None:
+    """The lanes in which jobs of the wanted tenant, queues and types are. None: any."""
+    if query.tenant is None and query.queues is None and query.types is None:
+        return None
+    counts = server.keys.of("counts")
+    if int(await server.read("HLEN", counts)) > _LANES_MAX:
+        return None
+    letters = None if query.states is None else {STATE_CODE[state] for state in query.states}
+    fields = [field.decode().split(":") for field in await server.read("HKEYS", counts)]
+    numbers = sorted({int(lane) for lane, state in fields if letters is None or state in letters})
+    if not numbers:
+        return []
+    names = await server.read("HMGET", server.keys.of("lanes"), *numbers)
+    flat = [item for pair in zip(numbers, names, strict=True) for item in pair]
+    return [
+        number
+        for number, lane in read_lanes(flat).items()
+        if query.tenant in (None, lane.tenant)
+        and (query.queues is None or lane.queue in query.queues)
+        and (query.types is None or lane.type in query.types)
+    ]
 
 
 async def rarest(server: Server, tags: Sequence[str]) -> tuple[str, int]:
@@ -151,10 +222,8 @@ async def rarest(server: Server, tags: Sequence[str]) -> tuple[str, int]:
     return tag, jobs
 
 
-async def walk(
-    server: Server, key: str, query: Query, *, by_id: bool = False
-) -> AsyncIterator[list[str | bytes]]:
-    """A list that is sorted by seq, from where the query goes on. `by_id`: its members are ids."""
+async def walk(server: Server, key: str, query: Query) -> AsyncIterator[list[str | bytes]]:
+    """A list of handles that is sorted by seq, from where the query goes on."""
     command, end = ("ZREVRANGEBYSCORE", "-inf") if query.newest_first else ("ZRANGEBYSCORE", "+inf")
     start = f"({query.after_seq}" if query.after_seq is not None else _opposite(end)
     while True:
@@ -164,7 +233,7 @@ async def walk(
         if not flat:
             return
         seqs = [int(float(value)) for value in flat[1::2]]
-        yield [handle_of(seq) for seq in seqs] if by_id else flat[::2]
+        yield flat[::2]
         if len(seqs) < _HANDLES_PER_CALL:
             return
         start = f"({seqs[-1]}"

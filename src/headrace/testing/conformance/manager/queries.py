@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from headrace import history
 from headrace.errors import PermanentError
-from headrace.manager import Why
+from headrace.manager import JobManager, Why
 from headrace.model import Event, State
 from headrace.policy import Policy
 from headrace.spec import JobSpec
@@ -54,6 +54,69 @@ async def stats(env: Env) -> None:
     assert (await manager.stats(tags=["x"])).total == 2
     assert (await manager.stats(tags=["x"], queues=["q2"])).total == 1
     assert (await manager.stats(tags=["x", "y"])).total == 0
+
+
+async def look_in(manager: JobManager, worker: str, *queues: str) -> None:
+    """A worker asks for jobs of these queues and gets none: they are paused meanwhile."""
+    for queue in queues:
+        await manager.pause(queue)
+    assert await manager.claim(worker, queues=queues) == ()
+    for queue in queues:
+        await manager.resume(queue)
+
+
+@suite.case("explain", "says which queues go first: older work, and work of higher priority")
+async def goes_first(env: Env) -> None:
+    manager = await env.manager()
+    for n in range(3):
+        await submit(manager, f"mail-{n}", queue="mail")
+    await submit(manager, "urgent", queue="pages", priority=0)
+    env.clock.advance(1)
+    for n in range(2):
+        await submit(manager, f"bulk-{n}", queue="bulk")
+    env.clock.advance(1)
+    await submit(manager, "later", queue="web")
+    await look_in(manager, "w", "mail", "pages", "bulk", "web")
+
+    async def told(job_id: str) -> list[tuple[Why, list[str]]]:
+        reasons = (await manager.explain(job_id)).reasons
+        return [
+            (one.why, [before["queue"] for before in one.facts.get("before", ())])
+            for one in reasons
+        ]
+
+    assert await told("urgent") == [(Why.READY, [])]
+    assert await told("later") == [(Why.BEHIND, ["pages", "mail", "bulk"])]
+    assert await told("bulk-0") == [(Why.BEHIND, ["pages", "mail"]), (Why.NO_ROOM, [])]
+    (reason, _) = (await manager.explain("bulk-0")).reasons
+    assert [(one["jobs"], one["higher"]) for one in reason.facts["before"]] == [
+        (1, True),
+        (3, False),
+    ]
+    assert "older" in reason.message
+    assert "queue pages (critical priority, 1 due)" in reason.message
+    assert await told("mail-1") == [(Why.BEHIND, ["pages"]), (Why.NO_ROOM, [])]
+    await manager.pause("pages")
+    assert await told("mail-1") == [(Why.NO_ROOM, [])]
+    # A worker that has nothing else to do first would take it now.
+    await look_in(manager, "w-2", "bulk", "mail")
+    assert await told("bulk-1") == [(Why.BEHIND, ["mail"]), (Why.NO_ROOM, [])]
+    await look_in(manager, "w-3", "bulk")
+    assert await told("bulk-1") == [(Why.NO_ROOM, [])]
+
+
+@suite.case("explain", "tells a tenant of no other's queues")
+async def goes_first_of_a_tenant(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "theirs", queue="secret", tenant="b")
+    env.clock.advance(1)
+    await submit(manager, "mine", tenant="a")
+    await submit(manager, "mine-2", tenant="a")
+    await look_in(manager, "w", "secret", "default")
+    assert (await manager.explain("mine")).reasons[0].why is Why.BEHIND
+    own = await manager.scoped("a").explain("mine")
+    assert [one.why for one in own.reasons] == [Why.NO_ROOM]
+    assert "secret" not in own.reasons[0].message
 
 
 @suite.case("pause", "nothing is claimed from a paused queue; what runs goes on")
