@@ -1,6 +1,8 @@
 """Headrace: a durable job queue. Jobs are leased under a fencing token, and every change is an event."""
 
 from headrace.app import BatchResult, Context, Headrace, Middleware, SyncContext, Task
+from headrace.app.inputs import result_of, results_of
+from headrace.app.workflows import chain, group
 from headrace.connect import connect
 from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
@@ -45,5 +47,9 @@ __all__ = [
     "TemporaryError",
     "Worker",
     "WorkerSettings",
+    "chain",
     "connect",
+    "group",
+    "result_of",
+    "results_of",
 ]

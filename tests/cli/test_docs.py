@@ -17,6 +17,7 @@ REFERENCE = DOCS / "reference" / "cli.md"
 PAGES = (
     DOCS / "tutorial" / "first-jobs.md",
     DOCS / "tutorial" / "first-application.md",
+    DOCS / "howto" / "workflows.md",
     DOCS / "howto" / "cancel-by-tag.md",
     DOCS / "howto" / "redrive-dead-letters.md",
     DOCS / "howto" / "why-is-my-job-not-running.md",

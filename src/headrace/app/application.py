@@ -36,6 +36,7 @@ from headrace.app.observers import Observer, observe
 from headrace.app.results import BatchResult, batch_results, result_of
 from headrace.app.task import VERSION_MARK, Isolation, Task, Upcaster, options_of
 from headrace.app.transaction import Transaction
+from headrace.app.workflows import chain, group
 from headrace.clock import Clock
 from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
@@ -271,6 +272,14 @@ class Headrace:
         steps = max(1, math.ceil(len(given) / PIECE_JOBS))
         async with acknowledged(self.submission_timeout * steps):
             return await around_submit(self.middleware, store)(given)
+
+    async def chain(self, first: JobSpec, *then: Task[..., Any]) -> Job:
+        """Store a chain in one step, each task called with the result of the one before; the last job."""
+        return (await self.submit_many(chain(first, *then)))[-1]
+
+    async def group(self, specs: Iterable[JobSpec], then: Task[..., Any]) -> Job:
+        """Store up to 1000 jobs and one that is called with the list of their results; that job."""
+        return (await self.submit_many(group(specs, then)))[-1]
 
     async def overview(self) -> Overview:
         """The depth of every queue, and the age of what waits longest in it."""

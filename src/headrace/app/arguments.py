@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import inspect
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import msgspec.inspect
 
 from headrace.app.context import Context, SyncContext
+from headrace.app.inputs import RESULTS, ResultOf
 from headrace.errors import InvalidInput, InvalidPayload
 
 _REFUSED = (
@@ -48,9 +49,10 @@ class Arguments:
                     "so each must be named"
                 )
         self._signature = signature.replace(parameters=own)
+        self._fields = [_field(parameter, hints.get(parameter.name, Any)) for parameter in own]
         self._type = msgspec.defstruct(
             f"{name} arguments",
-            [_field(parameter, hints.get(parameter.name, Any)) for parameter in own],
+            self._fields,
             kw_only=True,
             frozen=True,
             forbid_unknown_fields=True,
@@ -62,14 +64,31 @@ class Arguments:
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The payload for a call with these arguments, defaults left to the run. Raises InvalidPayload."""
         try:
-            bound = self._signature.bind(*args, **kwargs)
-            payload: dict[str, Any] = msgspec.to_builtins(bound.arguments)
-            msgspec.convert(payload, self._type)
+            bound = self._signature.bind(*args, **kwargs).arguments
+            awaited = {name: value for name, value in bound.items() if isinstance(value, ResultOf)}
+            for name in awaited:
+                del bound[name]
+            payload: dict[str, Any] = msgspec.to_builtins(bound)
+            msgspec.convert(payload, self._type_without(awaited))
         except (TypeError, ValueError) as error:
+            whole = " (only a whole argument can be a result)" if "ResultOf" in str(error) else ""
             raise InvalidPayload(
-                f"task {self._name!r} cannot be called like that: {error}; nothing was stored"
+                f"task {self._name!r} cannot be called like that: {error}{whole}; nothing was stored"
             ) from error
+        if awaited:
+            payload[RESULTS] = {name: value.stored for name, value in awaited.items()}
         return payload
+
+    def _type_without(self, names: Collection[str]) -> Any:
+        """The type of the arguments but for these, which are not known yet."""
+        if not names:
+            return self._type
+        return msgspec.defstruct(
+            self._type.__name__,
+            [field for field in self._fields if field[0] not in names],
+            kw_only=True,
+            forbid_unknown_fields=True,
+        )
 
     def partial(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Some arguments as they would stand in a payload."""
@@ -87,12 +106,16 @@ class Arguments:
             for parameter in self._signature.parameters.values()
             if parameter.default is not inspect.Parameter.empty
         }
+        awaited = payload.get(RESULTS, {})
+        type_ = self._type_without(awaited)
+        given = {name: value for name, value in payload.items() if name != RESULTS}
+        rest = {name: value for name, value in defaults.items() if name not in awaited}
         try:
-            seen = msgspec.convert({**msgspec.to_builtins(defaults), **payload}, self._type)
+            seen = msgspec.convert({**msgspec.to_builtins(rest), **given}, type_)
         except msgspec.ValidationError:  # a default need not be of the type that callers must give
-            seen = msgspec.convert(payload, self._type)
+            seen = msgspec.convert(given, type_)
         whole: dict[str, Any] = msgspec.to_builtins(seen)
-        return whole
+        return {**whole, RESULTS: awaited} if awaited else whole
 
     def check_told(self, told: str) -> None:
         """Raise unless the handler can be called with the argument `told`, an object, and nothing else."""

@@ -71,6 +71,14 @@ class SyncHeadrace(Protocol):
         """
         ...
 
+    def chain(self, first: JobSpec, *then: Task[..., Any]) -> Job:
+        """Store a chain in one step, each task called with the result of the one before; the last job."""
+        ...
+
+    def group(self, specs: Iterable[JobSpec], then: Task[..., Any]) -> Job:
+        """Store up to 1000 jobs and one that is called with the list of their results; that job."""
+        ...
+
     def overview(self) -> Overview:
         """The depth of every queue, and the age of what waits longest in it."""
         ...

@@ -15,13 +15,14 @@ from msgspec import UNSET, UnsetType
 
 from headrace import codec, retry, validation
 from headrace.app.arguments import Arguments
+from headrace.app.inputs import RESULTS, named_jobs
 from headrace.discreet import Discreet
 from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
-from headrace.model import DEFAULT_QUEUE, Job, Priority
+from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
 from headrace.policy import Policies
 from headrace.retry import StoredBackoff
-from headrace.spec import After, JobSpec, checked, timeout_of
+from headrace.spec import After, JobSpec, checked, dependencies, timeout_of
 
 if TYPE_CHECKING:
     from headrace.app.application import Headrace
@@ -189,7 +190,7 @@ class Task(Generic[P, R]):
                 delay_seconds=given.delay,
                 tags=given.tags,
                 key=given.key,
-                key_hold_seconds=_hold(given) if given.key or given.unique is False else None,
+                key_hold_seconds=_hold(given) if given.key is not None else None,
                 after=given.after,
                 max_attempts=given.max_attempts,
                 lease_seconds=given.lease,
@@ -214,7 +215,17 @@ class Task(Generic[P, R]):
                 changes["key"] = self._unique_key(whole)
                 changes["key_hold_seconds"] = _hold(given)
             if given.limit_by is not None:
+                if given.limit_by in whole.get(RESULTS, {}):
+                    raise InvalidInput(
+                        f"task {self.name!r} is limited by its argument {given.limit_by!r}, which cannot be "
+                        "the result of another job; nothing was stored"
+                    )
                 changes["limit_key"] = _text(whole.get(given.limit_by))
+        if RESULTS in payload:
+            given_after = dependencies(self.template)
+            known = {one.job_id for one in given_after}
+            results = (job_id for job_id in named_jobs(payload) if job_id not in known)
+            changes["after"] = (*given_after, *(Dependency(job_id) for job_id in results))
         return msgspec.structs.replace(self.template, **changes)
 
     def follow_up(self, told: str) -> JobSpec:

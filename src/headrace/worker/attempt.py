@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from headrace import codec, telling, validation
 from headrace.app.context import Context
+from headrace.app.inputs import SEALED_SNOOZE_SECONDS, needs_results, with_results
 from headrace.app.task import Task
 from headrace.errors import (
     Contention,
@@ -54,8 +55,6 @@ REFUSALS_MAX = 5
 _LAST_WORDS = timedelta(seconds=1)
 UNEXPECTED_MAX = 3
 """One that met an error which is not Headrace's is tried as it is, so often."""
-SEALED_SNOOZE_SECONDS = 30.0
-"""A worker without the key of a job looks at it this often."""
 
 
 class Why(enum.Enum):
@@ -248,6 +247,8 @@ class Attempt:
             raise Snooze(SEALED_SNOOZE_SECONDS)  # another worker may have the key
         try:
             occasion = await self.context.manager.occasion(job) if job.tags else None
+            if needs_results(job):
+                self.context.job = job = await with_results(job, self.context.manager)
         except StoreError as error:
             raise NotStarted from error
         if occasion is not None:
