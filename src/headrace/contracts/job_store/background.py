@@ -79,7 +79,7 @@ class BackgroundService:
         validation.check_seconds(seconds, "seconds", zero=True)
         self._stopping.set()
         self._freed.set()
-        await asyncio.gather(*self._loops)
+        await asyncio.gather(*self._loops, return_exceptions=True)
         self._loops = []
         if self._running:
             await asyncio.wait(self._running, timeout=seconds)

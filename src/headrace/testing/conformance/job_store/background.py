@@ -18,9 +18,11 @@ from headrace.contracts.job_store import (
     JobManager,
     JobManagerConfiguration,
     JobStatus,
+    JobStore,
     MethodResult,
 )
 from headrace.errors import InvalidInput
+from headrace.policy import JOB_STORE
 from headrace.testing.conformance.job_store.factories import (
     claimed,
     data,
@@ -159,6 +161,28 @@ async def _(env: Env) -> None:
         left = await submitted(slow)
         await asyncio.sleep(0.05)
         assert (await read(slow, left.id)).status is S.QUEUED  # the hour is not over
+
+
+@suite.case(SERVICE, "two services on one store share the work, and each job is run once")
+async def _(env: Env) -> None:
+    backend = await env.manager(JOB_STORE)
+    two = pace(max_concurrent_jobs=2, max_claim_batch_size=2)
+    one, other = JobManager(JobStore(backend), two), JobManager(JobStore(backend), two)
+    ids = [(await submitted(one)).id for _ in range(12)]
+    run: list[tuple[str, Id]] = []
+
+    def noting(name: str) -> Callable[[Job], object]:
+        async def handle(job: Job) -> None:
+            run.append((name, job.id))
+            await asyncio.sleep(0.005)
+
+        return handle
+
+    async with serving(one, noting("one")), serving(other, noting("other")):
+        for job_id in ids:
+            await until_status(one, job_id, S.COMPLETED)
+    assert sorted(str(job_id) for _, job_id in run) == sorted(map(str, ids))
+    assert {name for name, _ in run} == {"one", "other"}
 
 
 def _raises(job: Job) -> object:
