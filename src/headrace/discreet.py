@@ -34,6 +34,7 @@ SECRET = frozenset(
         "seals",
         "secrets",
         "token",
+        "traceback",
         "url",
     }
 )

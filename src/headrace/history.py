@@ -9,12 +9,10 @@ from typing import Any
 import msgspec
 
 from headrace.clock import to_us
-from headrace.model import LEASED, TERMINAL, Dependency, Event, EventKind, Job, State
+from headrace.model import ENCRYPTED, LEASED, TERMINAL, Dependency, Event, EventKind, Job, State
 
 MESSAGE_CHARS_MAX = 1000
 """Of an error's message in an event; the job keeps more."""
-ENCRYPTED = "encrypted"
-"""Stands for the message in the events of encrypted jobs."""
 
 SAID_BY_USERS = ("tags", "priority", "correlation_id", "callback_url")
 """What an update may change: the user metadata of the job model, but for the type."""

@@ -114,12 +114,30 @@ class EventKind(enum.StrEnum):
     """What its user says of the job was changed; where it stands was not."""
 
 
+ENCRYPTED = "encrypted"
+"""Stands for the message in the events of encrypted jobs."""
+
+
+def failure_told(code: str | None, message: str | None) -> str:
+    """`KeyError: 'customer'`. Without a message it is encrypted: failures have one."""
+    if message in (None, ENCRYPTED):
+        return f"{code} (encrypted)" if code else "(encrypted)"
+    if not code or code == message:
+        return str(message)
+    return f"{code}: {message}" if message else code
+
+
 class Failure(Discreet, frozen=True):
     """What went wrong the last time something did."""
 
     message: str
     category: Category
     code: str | None = None
+
+    @property
+    def told(self) -> str:
+        """For people: the code, which is the class of what was raised, before the message."""
+        return failure_told(self.code, self.message)
 
 
 class Dependency(msgspec.Struct, frozen=True):

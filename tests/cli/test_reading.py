@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from headrace import Context, Headrace, JobManager, Worker, WorkerSettings
+from headrace.retry import NoBackoff
 from tests.cli.shell import Shell
 
 
@@ -32,7 +33,7 @@ def test_show_tells_all_about_a_job(shell: Shell) -> None:
 def test_show_has_result_and_error(shell: Shell) -> None:
     assert shell.ok("show", shell.end("completed"), "--json").json["result"] == {"sum": 3}
     failed = shell.end("failed")
-    assert "last error  no such user (permanent, E1)\n" in shell.ok("show", failed).out
+    assert "last error  E1: no such user (permanent)\n" in shell.ok("show", failed).out
     record = shell.ok("show", failed, "--json").json
     assert record["failure"] == {"message": "no such user", "category": "permanent", "code": "E1"}
     assert record["finalized_at"].endswith("Z")
@@ -161,6 +162,31 @@ def test_explain(shell: Shell, json: bool) -> None:
         assert len(reasons) == 3
         assert "(in 1h59m)" in shell.ok("explain", first).out
     assert shell("explain", "nothing").code == 3
+
+
+def test_failed_attempts_are_shown_with_their_class_and_where_they_failed(shell: Shell) -> None:
+    app = Headrace(shell.url)
+
+    @app.task(max_attempts=2, retry=NoBackoff())
+    async def charge() -> str:
+        return {"\x1b[31m": ""}["customer"]
+
+    async def run() -> None:
+        async with app:
+            await charge.options(id="broken").submit()
+            await Worker(app, WorkerSettings(maintenance=False)).drain()
+
+    asyncio.run(run())
+    assert "KeyError: 'customer'" in shell.ok("list").out
+    shown = shell.ok("show", "broken").out
+    assert "last error  KeyError: 'customer' (temporary)\n" in shown
+    assert "failed attempts:\n    1, " in shown
+    assert shown.count("in charge\n") == 2
+    assert shown.count(": KeyError: 'customer' (temporary)\n      Traceback (most recent") == 2
+    first, second = shell.ok("show", "broken", "--json").json["failed_attempts"]
+    assert (first["attempt"], first["state"], second["state"]) == (1, "retrying", "dead")
+    assert (second["code"], second["message"]) == ("KeyError", "'customer'")
+    assert second["traceback"].endswith("\nKeyError: 'customer'\n")
 
 
 def test_show_prints_what_handlers_have_logged(shell: Shell) -> None:

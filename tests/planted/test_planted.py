@@ -29,6 +29,7 @@ from tests.planted import (
     completion,
     contracts,
     encryption,
+    failures,
     fencing,
     limits,
     metadata,
@@ -233,6 +234,7 @@ DEFECTS: dict[str, Defect] = {
 DEFECTS |= shares.DEFECTS
 DEFECTS |= completion.DEFECTS
 DEFECTS |= encryption.DEFECTS
+DEFECTS |= failures.DEFECTS
 DEFECTS |= fencing.DEFECTS
 DEFECTS |= graph_races.DEFECTS
 DEFECTS |= limits.DEFECTS

@@ -62,6 +62,13 @@ def raise_in_child(kind: str) -> None:
             raise KeyError("x")
 
 
+@app.task(isolation="process", max_attempts=1)
+def fail_deep_in_child(depth: int) -> None:
+    if depth:
+        fail_deep_in_child.function(depth - 1)
+    raise KeyError("customer")
+
+
 @app.task(isolation="process", max_attempts=3)
 async def look_around(ctx: Context, n: int) -> list[Any]:
     await ctx.checkpoint({"n": n})

@@ -36,7 +36,8 @@ async def test_a_failure_is_logged_with_its_traceback_unless_it_is_secret(
     assert known.exc_info is None
     if encrypted:
         assert SECRET not in caplog.text
-        assert unknown.message.endswith(": KeyError")
+        assert unknown.message.endswith(": KeyError (encrypted)")
     else:
-        assert known.message.endswith(f": {SECRET!r}")
+        assert known.message.endswith(f": NO_CARD: {SECRET}")
+        assert unknown.message.endswith(f": KeyError: {SECRET!r}")
         assert "Traceback" in caplog.text

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LOG_LINES_MAX = 200
 LOG_LINE_CHARS_MAX = 2000
 LOG_BYTES_MAX = 64 * 1024
+TRACEBACKS_MAX = 3
+"""So many attempts that failed keep where they did, the last ones."""
 
 
 class PreviousAttempt(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +46,8 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
     text: str
     fields: dict[str, Any] = {}
+    traceback: str | None = None
+    """Where the attempt failed, if it did. Only the last few lines that have one keep it."""
 
 
 class Context:
@@ -67,6 +71,8 @@ class Context:
         """The handler has looked at `is_cancelled` since it was told to stop."""
         self._lines: list[LogLine] = []
         self._lines_dirty = False
+        self.traceback: str | None = None
+        """Where the handler failed, as soon as that is known."""
 
     @staticmethod
     def current() -> Context:
@@ -187,13 +193,25 @@ class Context:
         del self._lines[:-LOG_LINES_MAX]
         self._lines_dirty = True
 
+    def keep_traceback(self, traceback: str) -> None:
+        """Where the handler failed: said by the child process that ran it."""
+        self.traceback = traceback
+
+    def log_failure(self, text: str) -> None:
+        """Keep where the attempt failed, if that is known, with the job."""
+        if self.traceback is not None:
+            self.log(text.encode("utf-8", "replace").decode())
+            self._lines[-1] = msgspec.structs.replace(self._lines[-1], traceback=self.traceback)
+
     @property
     def has_unwritten_log(self) -> bool:
         return self._lines_dirty
 
     async def flush_log(self) -> None:
         """Write the lines logged so far. The oldest give way when there are too many."""
-        kept: Sequence[Any] = [*self.job.log, *self._lines][-LOG_LINES_MAX:]
+        kept: Sequence[Any] = _with_last_tracebacks(
+            [*self.job.log, *msgspec.to_builtins(self._lines)][-LOG_LINES_MAX:]
+        )
         while len(msgspec.json.encode(kept)) > LOG_BYTES_MAX:
             kept = kept[len(kept) // 4 + 1 :]
         lines = msgspec.to_builtins(kept)
@@ -203,6 +221,19 @@ class Context:
         except BaseException:
             self._lines_dirty = True
             raise
+
+
+def _with_last_tracebacks(lines: Sequence[Any]) -> list[Any]:
+    """The lines, oldest first, with the tracebacks of the last that have one."""
+    kept: list[Any] = []
+    tracebacks = 0
+    for line in reversed(lines):
+        has_one = isinstance(line, dict) and "traceback" in line
+        tracebacks += has_one
+        if has_one and tracebacks > TRACEBACKS_MAX:
+            line = {name: value for name, value in line.items() if name != "traceback"}  # noqa: PLW2901
+        kept.append(line)
+    return kept[::-1]
 
 
 class SyncContext(Bridge):

@@ -15,7 +15,7 @@ from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command_with_more
 from headrace.cli.trimming import forget, readers, trim
 from headrace.cli.values import SECONDS
-from headrace.model import Event
+from headrace.model import Event, failure_told
 
 LIMIT_DEFAULT = 100
 _PAGE = 1000
@@ -148,5 +148,5 @@ def _details(event: Event) -> str:
     if event.run_us is not None:
         told.append(f"ran {duration.brief(event.run_us / 1e6)}")
     if event.message is not None:
-        told.append(one_line(event.message))
+        told.append(one_line(failure_told(event.code, event.message)))
     return f"  {', '.join(told)}" if told else ""

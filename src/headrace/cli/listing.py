@@ -126,5 +126,5 @@ def _row(job: Job, now: datetime) -> tuple[Text | str, ...]:
         turn,
         job.tenant,
         ", ".join(job.tags),
-        "" if job.failure is None else one_line(job.failure.message),
+        "" if job.failure is None else one_line(job.failure.told),
     )

@@ -13,6 +13,7 @@ import msgspec
 
 from headrace.discreet import Discreet
 from headrace.envelope import published
+from headrace.manager import FailedAttempt
 from headrace.model import (
     Category,
     DependencyKind,
@@ -67,6 +68,19 @@ class JobRecord(Discreet, frozen=True, kw_only=True):
     callback_url: str | None
     depth: int
     version: int
+
+
+class FailedAttemptRecord(Discreet, frozen=True, kw_only=True):
+    """One of the last attempts that failed."""
+
+    attempt: int
+    at: datetime
+    state: State
+    category: Category
+    code: str | None
+    message: str | None
+    """Null: it is encrypted, and there is no key for it."""
+    traceback: str | None
 
 
 class DependencyRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -133,6 +147,11 @@ def event_record(event: Event) -> EventRecord:
         name: getattr(event, name) for name in EventRecord.__struct_fields__ if name != "detail"
     }
     return EventRecord(**same, detail=_raw(event.detail_json))
+
+
+def failed_attempt_record(attempt: FailedAttempt) -> FailedAttemptRecord:
+    names = FailedAttemptRecord.__struct_fields__
+    return FailedAttemptRecord(**{name: getattr(attempt, name) for name in names})
 
 
 def parent_record(edge: Edge) -> DependencyRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -15,8 +15,10 @@ from headrace.cli.exits import Exit, one_line, visible
 from headrace.cli.output import id_text, state_text
 from headrace.cli.records import (
     DependencyRecord,
+    FailedAttemptRecord,
     JobRecord,
     child_record,
+    failed_attempt_record,
     job_fields,
     job_record,
     parent_record,
@@ -24,7 +26,7 @@ from headrace.cli.records import (
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.envelope import is_sealed, published, told, unpack
-from headrace.manager import Reason, Why
+from headrace.manager import FailedAttempt, Reason, Why
 from headrace.model import Job, Priority
 
 NEIGHBOURS_LISTED_MAX = 10
@@ -37,6 +39,8 @@ class ShownRecord(JobRecord, frozen=True, kw_only=True):
     dependents: tuple[DependencyRecord, ...]
     log: Any
     """What the handlers have logged."""
+    failed_attempts: tuple[FailedAttemptRecord, ...]
+    """The last three, oldest first."""
 
 
 class ReasonRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +60,11 @@ class ExplainedRecord(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("id")
 @in_session()
 async def show(session: Session, id: str) -> Exit:
-    """Show one job: state, payload, result, last error, links."""
+    """Show one job: state, payload, result, links, and how its last attempts failed."""
     job = await session.jobs.get(id)
     before = tuple(map(parent_record, await session.jobs.store.edges(child_id=job.id)))
     after = tuple(map(child_record, await session.jobs.store.edges(parent_id=job.id)))
+    failed = await session.jobs.failed_attempts(job.id) if job.failures + job.losses else ()
     if session.out.as_json:
         session.out.document(
             ShownRecord(
@@ -67,6 +72,7 @@ async def show(session: Session, id: str) -> Exit:
                 depends_on=before,
                 dependents=after,
                 log=None if job.log_json is None else msgspec.Raw(published(job.log_json)),
+                failed_attempts=tuple(map(failed_attempt_record, failed)),
             )
         )
         return Exit.OK
@@ -100,7 +106,7 @@ async def show(session: Session, id: str) -> Exit:
             ("result", _json(job.result_json)),
         ]
     )
-    for line in _log(job):
+    for line in [*_failed(failed, now), *_log(job)]:
         session.out.text(f"  {line}")
     return Exit.OK
 
@@ -137,6 +143,16 @@ def _relative(reason: Reason, now: datetime) -> str:
     """The times of a reason as ages, which is what one wants to know first."""
     ages = [duration.age(fact, now) for fact in reason.facts.values() if isinstance(fact, datetime)]
     return f" ({', '.join(ages)})" if ages else ""
+
+
+def _failed(attempts: Sequence[FailedAttempt], now: datetime) -> list[str]:
+    """The last attempts that failed, each with its traceback."""
+    told = ["failed attempts:"] if attempts else []
+    for one in attempts:
+        why = one_line(f"{one.told} ({one.category})")
+        told.append(f"  {one.attempt}, {duration.age(one.at, now)}: {why}")
+        told += [f"    {visible(line)}" for line in (one.traceback or "").splitlines()]
+    return told
 
 
 def _log(job: Job) -> list[str]:
@@ -182,8 +198,7 @@ def _happened(moment: datetime | None, now: datetime) -> Text | None:
 def _failure(job: Job) -> str | None:
     if job.failure is None:
         return None
-    code = "" if job.failure.code is None else f", {job.failure.code}"
-    return one_line(f"{job.failure.message} ({job.failure.category}{code})")
+    return one_line(f"{job.failure.told} ({job.failure.category})")
 
 
 def _neighbours(records: tuple[DependencyRecord, ...]) -> str | None:

@@ -13,7 +13,7 @@ from headrace.cli.exits import visible
 from headrace.cli.output import state_style
 from headrace.cli.table import Column, lay_out
 from headrace.cli.top_frame import FailureFrame, Frame, QueueFrame, WorkerFrame
-from headrace.model import DEFAULT_TENANT
+from headrace.model import DEFAULT_TENANT, failure_told
 
 T = TypeVar("T")
 
@@ -212,7 +212,8 @@ def _failure_cells(row: FailureFrame) -> list[Text | str]:
 
 
 def _said(row: FailureFrame) -> str:
-    told = [word for word in (row.category and row.category.value, row.message or row.code) if word]
+    said = None if row.category is None else failure_told(row.code, row.message)
+    told = [word for word in (row.category and row.category.value, said) if word]
     return visible(": ".join(told)) or _NONE
 
 

@@ -1,5 +1,6 @@
 """The manager: policy over any store. `JobManager` is the whole of it to the outside."""
 
+from headrace.manager.attempts import FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, ErrorGroup
 from headrace.manager.cancellation import Cancelled
@@ -38,6 +39,7 @@ __all__ = [
     "ErrorGroup",
     "Explanation",
     "Failed",
+    "FailedAttempt",
     "Fired",
     "Found",
     "Heartbeats",

@@ -179,7 +179,7 @@ def _blamed(gold: Gold, row: dict[str, Any], by: str) -> str:
         return ""
     group = rollup.longest(found, by)[0]
     seen = f"{gold.when(group['first_seen'])} to {gold.when(group['last_seen'])}"
-    return f" (most by “{group['message'] or group['code']}”, {seen})"
+    return f" (most by “{errors.said(group)}”, {seen})"
 
 
 def _tails(gold: Gold) -> Iterator[Advice]:

@@ -107,5 +107,5 @@ def _error(gold: Gold) -> Figure:
     if not found:
         return Figure("worst error", "none", "nothing failed")
     worst = found[0]
-    detail = f"{worst['type']}: {worst['message'] or worst['code']}"
+    detail = f"{worst['type']}: {errors.said(worst)}"
     return Figure("worst error", f"{worst['occurrences']:,}×", detail, is_bad=worst["fatal"] > 0)

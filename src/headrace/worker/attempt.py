@@ -37,7 +37,7 @@ from headrace.manager import (
     Snoozed,
 )
 from headrace.manager.settlement import failure_of, later
-from headrace.model import Category, Failure, Job
+from headrace.model import Category, Failure, Job, failure_told
 from headrace.worker.execution import (
     ChildDied,
     Execute,
@@ -46,6 +46,7 @@ from headrace.worker.execution import (
     InvalidResult,
     MemoryExceeded,
 )
+from headrace.worker.tracebacks import traceback_of
 
 logger = logging.getLogger("headrace.worker")
 
@@ -85,6 +86,11 @@ def _failure_of(error: Any) -> Failure:
     if telling.is_a(error, HandlerRaised):
         return failure_of(error, code=error.name)
     return failure_of(error)
+
+
+def _one_line(text: str) -> str:
+    """What a handler says is no line of the log's own."""
+    return "".join(one if one.isprintable() else repr(one)[1:-1] for one in text)
 
 
 def _retry_after(error: Any) -> float | None:
@@ -344,10 +350,11 @@ class Attempt:
             self._log(failure, error)
         except BaseException:  # noqa: BLE001 - its traceback asks it for its text
             logger.warning("what job %s raised cannot be logged", self.job.id)
+        self._keep_traceback(failure, error)
         return self._failure(failure, _retry_after(error))
 
     def _log(self, failure: Failure, error: BaseException) -> None:
-        """The job keeps what went wrong; where in the code is only told here.
+        """Tell what went wrong.
 
         What a handler raises to say how it failed needs no traceback. Of an encrypted job neither the
         message nor the traceback is told: they may quote what it holds.
@@ -361,7 +368,7 @@ class Attempt:
             job.id,
             job.type,
             job.attempt,
-            failure.code if is_secret else repr(failure.message),
+            _one_line(failure_told(failure.code, None if is_secret else failure.message)),
             exc_info=None if is_secret or is_expected else error,
             extra={
                 "job_id": job.id,
@@ -372,6 +379,12 @@ class Attempt:
                 "error_code": failure.code,
             },
         )
+
+    def _keep_traceback(self, failure: Failure, error: BaseException) -> None:
+        """Where it failed is kept with the job; a handler in a child process has said so already."""
+        if self.context.traceback is None:
+            self.context.traceback = traceback_of(error)
+        self.context.log_failure(failure.told)
 
     def _failure(self, failure: Failure, retry_after: float | None = None) -> Failed:
         job = self.job

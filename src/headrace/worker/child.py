@@ -36,6 +36,7 @@ from headrace.errors import (
 from headrace.manager import settlement
 from headrace.model import Job
 from headrace.worker.execution import InvalidArguments, arguments
+from headrace.worker.tracebacks import traceback_of
 
 _MB = 1 << 20
 
@@ -69,9 +70,7 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -
         setup.apply(task.app)
         context: Any = _RemoteContext(pipe, job, task.app)
         enter(context)
-        result = task.function(**arguments(task, context, context))
-        if inspect.iscoroutine(result):
-            result = asyncio.run(_to_its_end(result, task.app))
+        result = _run(task, context)
         try:
             encoded = codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX)
         except InvalidInput as error:
@@ -117,6 +116,20 @@ def _retry_after(error: Any) -> float | None:
         return _plain_seconds(error.retry_after)
     except BaseException:  # noqa: BLE001 - what it holds is the handler's object
         return None
+
+
+def _run(task: Task[..., Any], context: Any) -> Any:
+    """What the handler returns. Where it fails is told at once: frames do not go through the pipe."""
+    try:
+        result = task.function(**arguments(task, context, context))
+        if inspect.iscoroutine(result):
+            result = asyncio.run(_to_its_end(result, task.app))
+    except BaseException as error:
+        where = traceback_of(error)
+        if where is not None:
+            context.keep_traceback(where)
+        raise
+    return result
 
 
 async def _to_its_end(handler: Coroutine[Any, Any, Any], app: Headrace) -> Any:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from headrace import validation
 from headrace.errors import JobNotFound
 from headrace.manager import (
+    attempts,
     diagnosis,
     explanation,
     overview,
@@ -148,6 +149,13 @@ class Reading(Verbs):
         validation.check_message(after, "the cursor")
         query = EventQuery(after=after, tenant=self.tenant, job_id=job_id, limit=limit)
         return tuple(await self.store.events(query))
+
+    async def failed_attempts(
+        self, job_id: str, *, limit: int = attempts.FAILED_ATTEMPTS
+    ) -> tuple[attempts.FailedAttempt, ...]:
+        """The last attempts that failed, oldest first, with tracebacks of the last three that had one."""
+        validation.check_limit(limit, "limit")
+        return await attempts.failed_attempts(self._context, job_id, limit)
 
     async def tail(self) -> str:
         """The cursor of the log's end: what is read after it is new."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from headrace.model import failure_told
 from headrace.report import rollup, wording
 from headrace.report.gold import Gold
 from headrace.report.section import Column, Section, Trend
@@ -51,7 +52,7 @@ def section(gold: Gold) -> Section:
                 one["fatal"],
                 one["type"],
                 one["category"],
-                one["message"] or one["code"],
+                said(one),
                 one["last_seen"],
                 one["example_job_id"],
             )
@@ -78,6 +79,11 @@ def groups(gold: Gold) -> list[dict[str, Any]]:
     return rollup.longest(merged.values(), "occurrences", "fatal", "last_seen")
 
 
+def said(group: dict[str, Any]) -> str:
+    """What the errors of a group say: the class, or code, and the message."""
+    return failure_told(group["code"], group["message"])
+
+
 def _fatal(group: dict[str, Any]) -> str:
     if not group["fatal"]:
         return "no job ended by it"
@@ -85,7 +91,7 @@ def _fatal(group: dict[str, Any]) -> str:
 
 
 def _name(group: dict[str, Any]) -> str:
-    return f"{group['type']}: {group['message'] or group['code']}"
+    return f"{group['type']}: {said(group)}"
 
 
 def _data(gold: Gold, found: list[dict[str, Any]], step: timedelta) -> pa.Table:
