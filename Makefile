@@ -60,6 +60,7 @@ storm: $(DEV) ## Kill and stop workers at random on each durable store, and chec
 docs: $(DEV) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py
 	$(BIN)/python tools/contract_table.py
+	$(BIN)/python tools/manager_reference.py
 	$(BIN)/python tools/spark_tables.py
 	$(BIN)/python tools/sync_types.py
 

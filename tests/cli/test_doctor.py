@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,3 +111,24 @@ def test_the_report_on_redis(shell: Shell, store_url: str) -> None:
     assert found["role"]["value"] == "master"
     assert re.match(r"\d+ bytes used", found["memory"]["value"])
     assert found["jobs"]["value"] == "2"
+
+
+def test_schedules_without_a_task_are_named_where_the_application_is(
+    shell: Shell, tmp_path: Path
+) -> None:
+    (tmp_path / "nightly_jobs.py").write_text(
+        "from headrace import Headrace\n\napp = Headrace()\n\n\n@app.task(name='kept', version=2)\n"
+        "async def kept() -> None: ...\n"
+    )
+    shell.ok("schedule", "add", "stays", "--every", "1h", "--type", "kept@2")
+    shell.ok("schedule", "add", "goes", "--every", "1h", "--type", "renamed")
+    shell.ok("schedule", "add", "held", "--every", "1h", "--type", "renamed")
+    shell.ok("schedule", "pause", "held")
+    plain = shell.ok("doctor", "--json").json["findings"]
+    assert not [one for one in plain if one["what"].startswith("schedule")]
+    told = shell.ok("doctor", "--app", "nightly_jobs:app", "--json").json["findings"]
+    found = {one["what"]: one for one in told if one["what"].startswith("schedule")}
+    assert set(found) == {"schedules", "schedule goes"}
+    assert found["schedule goes"]["health"] == "warning"
+    assert "headrace schedule remove goes" in found["schedule goes"]["advice"]
+    assert shell("doctor", "--app", "nowhere:app").code == 2

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from headrace import JobManager
 from headrace.errors import InvalidInput
 from headrace.lifecycle import RULES
 from headrace.spark.lake import reconciliation
 from headrace.spark.source import options
-from tools import contract_table, lifecycle_diagram, spark_tables
+from tools import contract_table, lifecycle_diagram, manager_reference, spark_tables
 
 SOURCE = spark_tables.REFERENCE / "spark-source.md"
 
@@ -35,6 +36,17 @@ def test_the_diagram_shows_every_rule() -> None:
 
 def test_the_contracts_page_has_not_drifted_from_the_kit() -> None:
     assert contract_table.PAGE.read_text() == contract_table.page(), "run: make docs"
+
+
+def test_the_page_of_the_manager_has_not_drifted_from_the_code() -> None:
+    assert manager_reference.PAGE.read_text("utf-8") == manager_reference.page(), "run: make docs"
+
+
+def test_the_page_of_the_manager_has_every_verb() -> None:
+    told = manager_reference.page()
+    for name, member in inspect.getmembers(JobManager):
+        if not name.startswith("_") and (callable(member) or isinstance(member, property)):
+            assert f"\n### {name}\n" in told, name
 
 
 # --- the Spark source and the lake ---------------------------------------------------------------

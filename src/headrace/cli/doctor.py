@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import click
 import msgspec
 from rich.text import Text
 
@@ -10,6 +11,7 @@ from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.cli.table import Column
 from headrace.stores.base import Finding, Health
+from headrace.worker.loading import load_app
 
 _STYLES = {Health.OK: "green", Health.WARNING: "yellow", Health.ERROR: "bold red"}
 
@@ -22,15 +24,27 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True):
 
 @command(
     "doctor",
-    examples=("headrace doctor", "headrace doctor --url postgresql://db.example/jobs --json"),
+    examples=(
+        "headrace doctor",
+        "headrace doctor --url postgresql://db.example/jobs --json",
+        "headrace doctor --app jobs:app",
+    ),
+)
+@click.option(
+    "--app",
+    "place",
+    metavar="MODULE:APP",
+    help="Name the schedules, too, for whose jobs this application has no task.",
 )
 @in_session()
-async def doctor(session: Session) -> Exit:
+async def doctor(session: Session, *, place: str | None) -> Exit:
     """Check the store: versions, durability, clock, backlog, leftovers.
 
     Each line is ok, a warning or an error, with what to do. Exit code 1 if there is an error.
     """
-    findings = await session.jobs.diagnose()
+    app = None if place is None else load_app(place)
+    runs = None if app is None else lambda type_: app.task_of(type_) is not None
+    findings = await session.jobs.diagnose(runs=runs)
     healthy = all(one.health is not Health.ERROR for one in findings)
     if session.out.as_json:
         session.out.document(Diagnosis(healthy=healthy, findings=findings))

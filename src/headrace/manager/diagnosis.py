@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from headrace.manager import readers
+from headrace.manager import readers, schedules
 from headrace.manager.context import Context, read_clock
 from headrace.manager.explanation import PRESENT_SECONDS
 from headrace.manager.queries import stats
@@ -18,7 +19,9 @@ SILENT_SECONDS_MAX = 7 * 86_400.0
 """A reader of the log that was not heard of for longer is told of."""
 
 
-async def diagnose(context: Context) -> tuple[Finding, ...]:
+async def diagnose(
+    context: Context, runs: Callable[[str], bool] | None = None
+) -> tuple[Finding, ...]:
     """Every finding, the store's own first."""
     return (
         *await context.store.diagnose(),
@@ -26,6 +29,7 @@ async def diagnose(context: Context) -> tuple[Finding, ...]:
         *await _jobs(context),
         *await _leftovers(context),
         *await _readers(context),
+        *await _schedules(context, runs),
         *[
             Finding(
                 Health.WARNING,
@@ -75,6 +79,31 @@ async def _jobs(context: Context) -> list[Finding]:
             "dead letters",
             str(dead),
             "headrace list --state dead; headrace redrive" if dead else None,
+        ),
+    ]
+
+
+async def _schedules(context: Context, runs: Callable[[str], bool] | None) -> list[Finding]:
+    """Those that go on firing though no task is left for what they submit, where that can be known."""
+    if runs is None:
+        return []
+    found = await schedules.find_all(context)
+    undeclared = [one for one in found if not one.paused and not runs(one.job.type)]
+    return [
+        Finding(
+            Health.OK,
+            "schedules",
+            f"{len(found) - len(undeclared)} of {len(found)} submit what the application has a task for",
+        ),
+        *(
+            Finding(
+                Health.WARNING,
+                f"schedule {one.name}",
+                f"submits {one.job.type!r}, for which the application has no task",
+                "if no other application runs it, its jobs are never run: headrace schedule remove "
+                f"{one.name}",
+            )
+            for one in undeclared
         ),
     ]
 

@@ -39,12 +39,16 @@ class Why(enum.StrEnum):
 
 
 class Reason(msgspec.Struct, frozen=True):
+    """One thing that keeps a job from running, with the facts behind it."""
+
     why: Why
     message: str
     facts: Mapping[str, Any] = {}
 
 
 class Explanation(msgspec.Struct, frozen=True):
+    """Why a job is not running, or that it is."""
+
     job: Job
     reasons: tuple[Reason, ...]
     """The first is the one to look at."""

@@ -57,10 +57,12 @@ class JobManager(Submitting, Working, Steering, Upkeep, Reading):
 
     @property
     def clock(self) -> Clock:
+        """What all its times come from: the store's clock, unless it was given another."""
         return self._context.clock
 
     @property
     def policies(self) -> Policies:
+        """The rules of each queue."""
         return self._context.policies
 
     @property
@@ -70,6 +72,7 @@ class JobManager(Submitting, Working, Steering, Upkeep, Reading):
 
     @property
     def capabilities(self) -> Capabilities:
+        """What the store can do that others cannot."""
         return self.store.capabilities
 
     def scoped(self, tenant: str) -> JobManager:
@@ -110,6 +113,7 @@ class JobManager(Submitting, Working, Steering, Upkeep, Reading):
         return sibling
 
     async def close(self) -> None:
+        """Give the store's connections back. `async with manager:` does it at the end."""
         await self.store.close()
 
     async def __aenter__(self) -> Self:

@@ -31,28 +31,38 @@ class _Outcome(Discreet, frozen=True, kw_only=True):
 
 
 class Completed(_Outcome, frozen=True, kw_only=True):
+    """The attempt succeeded."""
+
     result: Any = None
 
 
 class Failed(_Outcome, frozen=True, kw_only=True):
+    """The attempt failed."""
+
     failure: Failure
     retry_after: Seconds | None = None
     retry_at: datetime | None = None
 
 
 class Snoozed(_Outcome, frozen=True, kw_only=True):
+    """It is to run again later, at no cost to its budget."""
+
     until: datetime
 
 
 class Released(_Outcome, frozen=True, kw_only=True):
-    pass
+    """It is given back unfinished, at no cost to its budget."""
 
 
 class Stopped(_Outcome, frozen=True, kw_only=True):
+    """The worker ended it on request."""
+
     message: str = "stopped"
 
 
 class CancelAcknowledged(_Outcome, frozen=True, kw_only=True):
+    """The worker's answer to a cancellation."""
+
     was_executing: bool
 
 

@@ -24,4 +24,5 @@ class Verbs:
 
     @property
     def tenant(self) -> str | None:
+        """Whom it acts for. None: every tenant, as an operator."""
         return self._context.tenant

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -137,9 +137,12 @@ class Reading(Verbs):
         seen = await self.store.workers(validation.check_time(since, "since"))
         return tuple(worker for worker in seen if self.tenant in (None, worker.tenant))
 
-    async def diagnose(self) -> tuple[Finding, ...]:
-        """The health of the store, and whether its jobs are looked after."""
-        return await diagnosis.diagnose(self._context)
+    async def diagnose(self, *, runs: Callable[[str], bool] | None = None) -> tuple[Finding, ...]:
+        """The health of the store, and whether its jobs are looked after.
+
+        `runs` says of a type whether there is a task for it: then schedules without one are named.
+        """
+        return await diagnosis.diagnose(self._context, runs)
 
     async def events(
         self, *, after: str = "", job_id: str | None = None, limit: int = 1000

@@ -199,6 +199,7 @@ class Steering(Verbs):
         return await self.store.resume(validation.check_name(queue, "queue"), self.tenant)
 
     async def pauses(self) -> tuple[Pause, ...]:
+        """The queues that are paused, for this tenant or for all."""
         return tuple(
             pause for pause in await self.store.pauses() if self._context.concerns(pause.tenant)
         )
