@@ -1,14 +1,16 @@
-"""The faults: workers killed, workers stopped past their lease, running jobs cancelled."""
+"""The faults: workers killed, workers stopped past their lease, running jobs cancelled, jobs meddled with."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import time
 
 import msgspec
 
 from headrace import JobManager
+from headrace.errors import Refusal
 from headrace.model import State
 from tests.faults.app import LEASE_SECONDS
 from tests.faults.fleet import Fleet
@@ -30,6 +32,8 @@ class Havoc(msgspec.Struct):
     leases_killed: int = 0
     leases_stopped: int = 0
     cancelled: int = 0
+    updated: int = 0
+    rescheduled: int = 0
 
 
 class Faults:
@@ -104,3 +108,21 @@ async def cancel_running(
             if dice.random() < CANCELLED_SHARE:
                 done.cancelled += len((await manager.cancel([job_id], reason="havoc")).jobs)
         await asyncio.sleep(0.2)
+
+
+async def meddle(manager: JobManager, observer: Observer, done: Havoc, dice: random.Random) -> None:
+    """Say something else of jobs, whatever they are doing, and let some be due now. Until cancelled."""
+    while True:
+        live = list(observer.live.items())
+        for job_id, _ in dice.sample(live, k=min(len(live), 3)):
+            with contextlib.suppress(Refusal):  # it has ended meanwhile
+                await manager.update(
+                    job_id, priority=dice.randrange(5), add_tags=[f"said-{dice.randrange(9)}"]
+                )
+                done.updated += 1
+        waiting = [job_id for job_id, event in live if event.after is State.RETRYING]
+        for job_id in waiting[:1]:
+            with contextlib.suppress(Refusal):
+                await manager.reschedule(job_id)
+                done.rescheduled += 1
+        await asyncio.sleep(0.1)

@@ -68,7 +68,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             f"{self.seconds:.0f} s\n  faults: {havoc.kills} workers killed ({havoc.leases_killed} leases)",
             f"{havoc.stops} stopped past the lease ({havoc.leases_stopped} leases)",
             f"{self.submitters_killed} submitters killed ({self.unanswered} jobs unanswered)",
-            f"{havoc.cancelled} running jobs cancelled\n  runs: {len(history.client.runs):,} of handlers",
+            f"{havoc.cancelled} running jobs cancelled",
+            f"{havoc.updated} updated",
+            f"{havoc.rescheduled} rescheduled\n  runs: {len(history.client.runs):,} of handlers",
             f"{lost} leases lost",
             f"{self.in_vain} ended in vain",
             f"{self.refused} outcomes refused\n  ended: "

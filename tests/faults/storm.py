@@ -32,7 +32,7 @@ from headrace.model import EventKind
 from headrace.testing.checker import check, collect, read_client_logs
 from tests.faults.app import LEASE_SECONDS, LOG_VARIABLE, POLICY
 from tests.faults.fleet import Fleet
-from tests.faults.havoc import Faults, cancel_running
+from tests.faults.havoc import Faults, cancel_running, meddle
 from tests.faults.observer import Observer
 from tests.faults.plan import SUBMITTERS, misfits
 from tests.faults.processes import Processes
@@ -69,6 +69,7 @@ async def _blow(storm: Storm, folder: Path, say: Callable[[str], None]) -> Repor
             around = [
                 group.create_task(observer.follow()),
                 group.create_task(cancel_running(manager, observer, faults.done, dice)),
+                group.create_task(meddle(manager, observer, faults.done, dice)),
                 group.create_task(_tell(observer, faults, storm, say)),
             ]
             clients = [

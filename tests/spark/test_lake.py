@@ -410,9 +410,12 @@ def test_a_job_that_was_open_for_days_touches_only_what_is_new(tmp_path: Path) -
         store = MemoryStore()
         wild = await wild_on(store, 0)
         manager, clock = wild.manager, wild.clock
-        delayed = JobSpec(type="t", id="delayed", run_at=clock.now() + timedelta(days=10))
+        due = {"delayed": clock.now() + timedelta(days=10)}
         await manager.submit_many(
-            [delayed, JobSpec(type="t", id="runs"), JobSpec(type="t", id="waits")]
+            [
+                JobSpec(type="t", id=name, run_at=due.get(name), lifetime_seconds=None)
+                for name in ("delayed", "runs", "waits")
+            ]
         )
         await manager.claim("w1", limit=1, lease_seconds=20 * 86_400)
         before = len(await all_events(store))

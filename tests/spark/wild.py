@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pyarrow as pa
@@ -61,6 +61,7 @@ class Wild:
             self._unfenced,
             self._cancel,
             self._update,
+            self._reschedule,
             self._delete,
             self.manager.reap,
             self.manager.end_lifetimes,
@@ -177,6 +178,12 @@ class Wild:
         }
         chosen = dice.sample(sorted(wishes), k=dice.randrange(1, 4))
         await self.manager.update(job.id, **{name: wishes[name] for name in chosen})  # type: ignore[arg-type]  # each fits its name
+
+    async def _reschedule(self) -> None:
+        job = await self._any()
+        if job is not None:
+            when = self.clock.now() + timedelta(seconds=self.dice.choice([0, 30]))
+            await self.manager.reschedule(job.id, when)
 
     async def _delete(self) -> None:
         job = await self._any()

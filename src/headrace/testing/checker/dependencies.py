@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from headrace import graph
-from headrace.model import TERMINAL, DependencyKind, Edge, Job, State
+from headrace.model import TERMINAL, DependencyKind, Edge, Event, Job, State
 from headrace.testing.checker.histories import Breach, History, Run, Said
 
 FELL = "dependency"
@@ -39,18 +39,21 @@ def _ends(history: History) -> dict[str, tuple[int, State]]:
 
 
 def _released_once(history: History, job: Job) -> Iterator[Breach]:
-    count = sum(
-        event.after is State.PENDING for _, event in history.of_job.get(job.id, ())
-    )  # born so, or unblocked
+    count = sum(_releases(event) for _, event in history.of_job.get(job.id, ()))
     if count > 1:
         yield Breach(job.id, f"it was released {count} times")
+
+
+def _releases(event: Event) -> bool:
+    """Born free, or unblocked. A job that waited before may be updated or rescheduled."""
+    return event.after is State.PENDING and event.before in (None, State.BLOCKED)
 
 
 def _in_order(
     history: History, job: Job, edges: Sequence[Edge], ends: Mapping[str, tuple[int, State]]
 ) -> Iterator[Breach]:
     for place, event in history.of_job.get(job.id, ()):
-        if event.after is State.PENDING:
+        if _releases(event):
             join = graph.join_of(_known(edges, ends, place))
             if not isinstance(graph.judge(graph.seen_by(job.tags, join)), graph.Go):
                 yield Breach(job.id, "it was released before what it waits for had ended well")
