@@ -12,13 +12,17 @@ import time
 from typing import NoReturn
 
 from headrace.app import Headrace
+from headrace.errors import HeadraceError
 from headrace.worker.probes import WorkerProbe
 from headrace.worker.settings import Settings
 from headrace.worker.supervisor import SUPERVISED_VARIABLE
 from headrace.worker.threads import threads_are_stuck
 from headrace.worker.worker import Worker
 
+logger = logging.getLogger("headrace.worker")
+
 ENDED_NOW = 1
+ENDED_BY_ERROR = 1
 _SAME_SECONDS = 0.5
 """Signals closer together are one: a service manager may signal us and our supervisor, who passes it on."""
 _STANDARD_INPUT = 0
@@ -26,7 +30,11 @@ _COLLECTOR_THRESHOLDS = (50_000, 20, 100)
 
 
 def serve(app: Headrace, settings: Settings, probe: WorkerProbe | None = None) -> int:
-    """Work until SIGTERM or SIGINT: finish within the grace period. A second signal ends at once."""
+    """Work until SIGTERM or SIGINT: finish within the grace period. A second signal ends at once.
+
+    An error of the worker itself ends it with ENDED_BY_ERROR, once it has given back what it held. What
+    Headrace raises, such as StoreUnavailable, is the caller's to tell.
+    """
     calm_the_collector()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         code = runner.run(_serve(app, settings, probe))
@@ -62,13 +70,26 @@ async def _serve(app: Headrace, settings: Settings, probe: WorkerProbe | None) -
         signal.signal(number, signalled)
     if os.environ.get(SUPERVISED_VARIABLE):
         _follow_supervisor(loop, worker)
+    code = 0
     try:
         await worker.run()
+    except Exception as error:
+        stuck = worker.has_left_behind
+        if isinstance(error, HeadraceError) and not stuck:
+            raise
+        code = ENDED_BY_ERROR
+        logger.critical(
+            "worker %s ends by an error, exit code %d; its jobs were given back where the store could be "
+            "reached, the others run again when their leases lapse",
+            worker.name,
+            code,
+            exc_info=True,
+        )
     finally:
         await app.close()
     if worker.has_left_behind:
-        _end(0)  # the loop would wait for them without end
-    return 0
+        _end(code)  # the loop would wait for them without end
+    return code
 
 
 def calm_the_collector() -> None:
