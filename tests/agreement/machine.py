@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from hypothesis import strategies as st
@@ -79,6 +80,11 @@ class Agreement(StoreVerbs):
     @rule(name=names, seconds=st.sampled_from([0.0, 50.0]))
     def snooze(self, name: str, seconds: float) -> None:
         self.pair.both(lambda m: m.snooze(name, self.token(name, 0), seconds=seconds))
+
+    @rule(name=names, seconds=st.sampled_from([None, -30.0, 0.0, 40.0]))
+    def reschedule(self, name: str, seconds: float | None) -> None:
+        when = None if seconds is None else self.pair.clock.now() + timedelta(seconds=seconds)
+        self.pair.both(lambda m: m.reschedule(name, when))
 
     @rule(some=st.lists(names, min_size=1, max_size=5, unique=True))
     def settle(self, some: list[str]) -> None:

@@ -55,6 +55,7 @@ wishes = st.fixed_dictionaries(
         "tags": tag_filters,
         "limit": st.integers(1, 5),
         "lease_seconds": st.sampled_from([None, 5.0]),
+        "ahead_seconds": st.sampled_from([None, None, 20.0, 1e6]),
     }
 )
 
@@ -73,7 +74,10 @@ class StoreVerbs(Frame):
         return replace(record, version=max(0, record.version + drift))
 
     def request(self, wish: dict[str, Any]) -> ClaimRequest:
-        return ClaimRequest(now=self.pair.clock.now(), nonce=f"s{self.pair.step}", **wish)
+        now, given = self.pair.clock.now(), dict(wish)
+        ahead = given.pop("ahead_seconds", None)
+        due_by = None if ahead is None else now + timedelta(seconds=ahead)
+        return ClaimRequest(now=now, nonce=f"s{self.pair.step}", due_by=due_by, **given)
 
     @rule(name=queues, drift=drifts, body=bodies)
     def put_record(self, name: str, drift: int, body: bytes) -> None:
