@@ -24,7 +24,8 @@ from headrace.cli import top, top_frame
 from headrace.cli.output import Output
 from headrace.cli.session import Session
 from headrace.cli.settings import Settings
-from headrace.cli.top_frame import FailureFrame, Frame, Watch
+from headrace.cli.top_controls import Controls, Switch
+from headrace.cli.top_frame import ErrorFrame, FailureFrame, Frame, QueueFrame, Watch
 from headrace.cli.top_view import lines, share
 from headrace.clock import ManualClock
 from headrace.errors import StoreUnavailable
@@ -85,6 +86,127 @@ async def test_a_frame_tells_queues_rates_workers_and_failures(store_url: str) -
         "gone",
     )
     assert (before.state, before.category, before.queue) == (State.RETRYING, "temporary", "mail")
+    assert [(one.failures, one.message) for one in frame.errors] == [
+        (1, "gone"),
+        (1, before.message),
+    ]
+    assert (mail.dead, mail.drain_seconds) == (0, None)  # more came in than was started
+
+
+async def test_equal_errors_are_counted_dead_letters_too_and_when_a_queue_is_empty() -> None:
+    clock = ManualClock()
+    async with await connect("memory:", clock=clock) as jobs:
+        await jobs.submit_many([JobSpec(type="send", queue="mail") for _ in range(30)])
+        clock.advance(5)
+        watch = Watch(jobs)
+        await watch.begin()
+        for n, job in enumerate(await jobs.claim("w", limit=10)):
+            error = (
+                PermanentError(f"no mailbox {n}", code="E1") if n < 8 else PermanentError("full")
+            )
+            await jobs.fail(job.id, job.token, error)
+        await jobs.submit(JobSpec(type="send", queue="mail", id="d", max_attempts=1, priority=0))
+        (last,) = await jobs.claim("w", limit=1)
+        await jobs.fail(last.id, last.token, "down")
+        clock.advance(2)
+        frame = await watch.frame()
+    (mail,) = frame.queues
+    assert (mail.ready, mail.dead) == (20, 1)
+    assert mail.drain_seconds == 20 / (11 / 2 - 1 / 2)
+    assert [(one.failures, one.message) for one in frame.errors] == [
+        (1, "down"),
+        (2, "full"),
+        (8, "no mailbox <n>"),
+    ]
+    for width in (80, 120):
+        shown = _plain(frame, width)
+        (row,) = (line for line in shown if line.startswith("mail "))
+        assert row.split()[-3:] == ["4s", "11", "1"]
+        assert sum("E1: no mailbox <n>" in line for line in shown) == 1
+        assert max(map(len, shown[2:])) <= width
+
+
+def queue(name: str, **fields: Any) -> QueueFrame:
+    given: dict[str, Any] = {
+        "tenant": "default",
+        "queue": name,
+        "paused": False,
+        "limited": False,
+        "ready": 0,
+        "delayed": 0,
+        "running": 0,
+        "blocked": 0,
+        "oldest_ready_seconds": None,
+        "completed_per_second": None,
+        "failed": 0,
+        "dead": 0,
+        "drain_seconds": None,
+    }
+    return QueueFrame(**(given | fields))
+
+
+def test_the_keys_choose_sort_filter_and_pause_after_a_yes() -> None:
+    queues = [queue("bulk", ready=5), queue("mail", dead=7), queue("web", paused=True, failed=1)]
+    controls = Controls()
+
+    def press(keys: str) -> list[str]:
+        controls.hear(keys)
+        return [one.queue for one in controls.arrange(queues)]
+
+    assert press("") == ["bulk", "mail", "web"]
+    assert press("s") == ["bulk", "mail", "web"]  # by what is ready
+    assert press("sss") == ["web", "bulk", "mail"]  # by what failed
+    assert press("s") == ["mail", "bulk", "web"]  # by dead letters
+    press("p")
+    assert (controls.asking, controls.note) == (None, "choose a queue first, with the arrow keys")
+    press("\x1b[B\x1b[B")
+    assert controls.selected == ("default", "bulk")
+    press("pn")
+    assert (controls.asking, controls.take()) == (None, None)
+    press("p")
+    assert controls.asking == Switch("bulk", pause=True)
+    assert controls.take() is None
+    press("y")
+    assert controls.take() == Switch("bulk", pause=True)
+    assert controls.take() is None
+    press("jjjj")
+    press("py")
+    assert controls.take() == Switch("web", pause=False)
+    press("k")
+    assert controls.selected == ("default", "bulk")
+    assert press("/Wq") == []
+    assert press("\x7f") == ["web"]
+    press("\r")
+    assert (controls.typing, controls.filter, controls.quit) == (False, "W", False)
+    assert press("\x1b") == ["mail", "bulk", "web"]
+    press("q")
+    assert controls.quit
+
+
+def test_the_chosen_queue_is_always_shown_and_the_keys_are() -> None:
+    at = ManualClock().now()
+    queues = tuple(queue(f"queue-{n:02}", ready=n) for n in range(40))
+    frame = Frame(
+        at=at,
+        seconds=0,
+        failed_seconds=0,
+        at_least=False,
+        rates=None,
+        queues=queues,
+        workers=(),
+        jobs_at_least=False,
+        failures=(),
+        errors=(),
+    )
+    controls = Controls()
+    for keys in ("j", "s"):
+        controls.arrange(queues)
+        controls.hear(keys)
+        controls.selected = ("default", "queue-00")
+        shown = [line.plain for line in lines(frame, "memory:", 80, 24, controls)]
+        assert any(line.startswith("queue-00 ") for line in shown)
+        assert len(shown) <= 24
+        assert shown[-1].startswith("q quit")
 
 
 async def test_rates_and_failures_are_of_the_last_seconds_only() -> None:
@@ -212,6 +334,8 @@ def test_what_does_not_fit_is_counted_and_the_busiest_stay() -> None:
             oldest_ready_seconds=None,
             completed_per_second=0.0,
             failed=0,
+            dead=0,
+            drain_seconds=None,
         )
         for n in range(40)
     )
@@ -226,6 +350,15 @@ def test_what_does_not_fit_is_counted_and_the_busiest_stay() -> None:
         code=None,
         message=None,
     )
+    error = ErrorFrame(
+        failures=1,
+        queue="q",
+        type="t",
+        category=None,
+        code=None,
+        message=None,
+        latest=failure,
+    )
     frame = Frame(
         at=at,
         seconds=0,
@@ -236,6 +369,7 @@ def test_what_does_not_fit_is_counted_and_the_busiest_stay() -> None:
         workers=(),
         jobs_at_least=False,
         failures=(failure,) * 20,
+        errors=(error,) * 20,
     )
     for height in (12, 24, 50):
         shown = _plain(frame, 80, height)
@@ -341,10 +475,17 @@ def test_on_a_terminal_it_has_the_screen_until_q_or_ctrl_c(shell: Shell, end: by
             assert b"\x1b[?1049h" in seen  # the other screen
             seen = _read_until(ours, seen, b"the server is busy")
             os.write(ours, b"x")
+            os.write(ours, b"\x1b[Bp")
+            seen = _read_until(ours, seen, b"pause queue mail? y or n")
+            os.write(ours, b"y")
+            seen = _read_until(ours, seen, b"mail is paused")
             os.write(ours, end)
             seen = _read_until(ours, seen, b"\x1b[?1049l")
             assert process.wait(20) == 0
         assert termios.tcgetattr(theirs) == before
+        assert [
+            one["queue"] for one in shell.ok("stats", "--json").json["queues"] if one["paused"]
+        ] == ["mail"]
     finally:
         os.close(ours)
         os.close(theirs)

@@ -10,8 +10,10 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def on_key(keys: str, act: Callable[[], None]) -> Iterator[None]:
-    """Call `act` on the running event loop when one of the keys is pressed, while the block lasts.
+def on_keys(act: Callable[[str], None]) -> Iterator[None]:
+    """Call `act` on the running event loop with what is pressed, while the block lasts.
+
+    An arrow key is several letters, the first of which is an escape; they come together.
 
     Does nothing where no terminal is the standard input, and on systems that know no such mode. Ctrl-C
     stays a signal. The terminal is put back as it was.
@@ -32,8 +34,8 @@ def on_key(keys: str, act: Callable[[], None]) -> Iterator[None]:
         pressed = os.read(terminal, 64)
         if not pressed:
             loop.remove_reader(terminal)  # closed: it would be reported for ever
-        elif any(key.encode() in pressed for key in keys):
-            act()
+        else:
+            act(pressed.decode(errors="ignore"))
 
     before = termios.tcgetattr(terminal)
     tty.setcbreak(terminal)

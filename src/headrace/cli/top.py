@@ -7,6 +7,7 @@ import contextlib
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 
 import click
@@ -15,16 +16,16 @@ from rich.live import Live
 from rich.text import Text
 
 from headrace.cli.exits import Exit, one_line
-from headrace.cli.keyboard import on_key
+from headrace.cli.keyboard import on_keys
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
-from headrace.cli.top_frame import Watch
+from headrace.cli.top_controls import Controls
+from headrace.cli.top_frame import Frame, Watch
 from headrace.cli.top_view import lines
 from headrace.cli.values import SECONDS
 from headrace.errors import StoreClosed, StoreError
 
 INTERVAL_SECONDS_MIN = 0.1
-_QUIT_KEYS = "qQ"
 _DUMB = ("dumb", "unknown")
 
 
@@ -49,6 +50,8 @@ def _check(*, interval: float, **_: object) -> None:
 @in_session(check=_check)
 async def top(session: Session, *, interval: float, once: bool) -> Exit:
     """Watch queues, rates, workers and failures; q or Ctrl-C ends it.
+
+    Arrow keys choose a queue, p pauses or resumes it, s sorts, / filters.
 
     Where the output is no terminal, or with --json, it is one frame, or one JSON object on a line, per
     interval.
@@ -89,31 +92,66 @@ async def _print_frames(
 async def _show(session: Session, watch: Watch, stop: asyncio.Event, interval: float) -> None:
     """On the terminal's other screen, until it is told to stop. An outage of the store is sat out."""
     console = Console(markup=False, highlight=False, emoji=False)
-    shown: list[Text] = []
+    controls = Controls()
+    touched = asyncio.Event()
+    frame: Frame | None = None
+    looked = -interval
+
+    def hear(pressed: str) -> None:
+        controls.hear(pressed)
+        touched.set()
+        if controls.quit:
+            stop.set()
+
     with (
-        on_key(_QUIT_KEYS, stop.set),
+        on_keys(hear),
         Live(console=console, screen=True, auto_refresh=False, transient=True) as live,
     ):
         while True:
-            width, height = console.size
+            touched.clear()
+            trouble = []
             try:
-                frame = await watch.frame()
-                shown = lines(frame, session.settings.shown_url, width, height)
-                trouble = []
+                switched = await _carry_out(session, controls)
+                if switched or frame is None or time.monotonic() - looked >= interval:
+                    looked = time.monotonic()
+                    frame = await watch.frame()
             except StoreClosed:
                 raise
             except StoreError as error:
                 trouble = [Text(f"the store does not answer: {one_line(error.message)}", "red")]
+            width, height = console.size
+            place = session.settings.shown_url
+            shown = [] if frame is None else lines(frame, place, width, height, controls)
             live.update(Group(*trouble, *shown), refresh=True)
-            if await _stopped(stop, interval):
+            if await _stopped(stop, looked + interval - time.monotonic(), touched):
                 return
 
 
-async def _stopped(stop: asyncio.Event, seconds: float) -> bool:
-    """Wait so long, or until it is time to stop."""
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await stop.wait()
+async def _carry_out(session: Session, controls: Controls) -> bool:
+    """Pause or resume what was confirmed; whether there was something to do."""
+    switch = controls.take()
+    if switch is None:
+        return False
+    if switch.pause:
+        await session.jobs.pause(switch.queue)
+        controls.note = f"{switch.queue} is paused"
+    elif await session.jobs.resume(switch.queue):
+        controls.note = f"{switch.queue} goes on"
+    else:
+        controls.note = "it is paused for one tenant: headrace resume --tenant"
+    return True
+
+
+async def _stopped(
+    stop: asyncio.Event, seconds: float, touched: asyncio.Event | None = None
+) -> bool:
+    """Wait so long, or until it is time to stop, or a key was pressed."""
+    waits = [asyncio.ensure_future(one.wait()) for one in (stop, touched) if one is not None]
+    try:
+        await asyncio.wait(waits, timeout=max(seconds, 0), return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for one in waits:
+            one.cancel()
     return stop.is_set()
 
 

@@ -11,6 +11,7 @@ import msgspec
 from headrace.cli.exits import one_line
 from headrace.cli.stats import QueueRecord, by_queue
 from headrace.cli.top_activity import FAILED, Activity, What
+from headrace.error_groups import collapsed
 from headrace.manager import JobManager
 from headrace.model import LEASED, Category, Event, Job, State
 from headrace.stores.base import Query, WorkerSeen
@@ -23,6 +24,10 @@ LEASED_SECONDS = 5.0
 """How often the leases are counted by worker: it reads whole jobs, and workers report no more often."""
 SEEN_SECONDS = 60.0
 FAILURES_MAX = 20
+ERRORS_MAX = 100
+"""Groups of errors that are remembered."""
+
+_ErrorKey = tuple[str, str, Category | None, str | None, str | None]
 
 
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +54,10 @@ class QueueFrame(msgspec.Struct, frozen=True, kw_only=True):
     oldest_ready_seconds: float | None
     completed_per_second: float | None
     failed: int
+    dead: int
+    """Dead letters that are stored."""
+    drain_seconds: float | None
+    """When nothing will be ready any more, if it goes on like this. Null: it does not get less."""
 
 
 class WorkerFrame(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +85,19 @@ class FailureFrame(msgspec.Struct, frozen=True, kw_only=True):
     message: str | None
 
 
+class ErrorFrame(msgspec.Struct, frozen=True, kw_only=True):
+    """Failures that differ in nothing but variable parts of their message, since this was started."""
+
+    failures: int
+    queue: str
+    type: str
+    category: Category | None
+    code: str | None
+    message: str | None
+    """As it is where all read the same; else with numbers, times, ids and quoted text collapsed."""
+    latest: FailureFrame
+
+
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """One look. What `--json` prints."""
 
@@ -93,6 +115,8 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """More jobs are leased than were counted by worker."""
     failures: tuple[FailureFrame, ...]
     """The latest, newest first."""
+    errors: tuple[ErrorFrame, ...]
+    """The same and those before them, by what went wrong: that of the latest first."""
 
 
 class Watch:
@@ -101,6 +125,7 @@ class Watch:
     def __init__(self, jobs: JobManager) -> None:
         self._jobs = jobs
         self._failures: deque[FailureFrame] = deque(maxlen=FAILURES_MAX)
+        self._errors: dict[_ErrorKey, ErrorFrame] = {}
         self._leased: Counter[str] = Counter()
         self._leased_at_least = False
         self._leased_at: datetime | None = None
@@ -112,7 +137,8 @@ class Watch:
         bad = (State.FAILED, State.DEAD)
         page = await self._jobs.find(states=bad, newest_first=True, limit=FAILURES_MAX)
         ended = [_of_job(job) for job in page.jobs if job.finalized_at is not None]
-        self._failures += sorted(ended, key=lambda one: one.at)
+        for one in sorted(ended, key=lambda one: one.at):
+            self._note(one)
 
     async def frame(self) -> Frame:
         """What there is now, and what happened since the frame before."""
@@ -138,6 +164,7 @@ class Watch:
             workers=_workers(seen, self._leased),
             jobs_at_least=self._leased_at_least,
             failures=tuple(reversed(self._failures)),
+            errors=tuple(reversed(self._errors.values())),
         )
 
     async def _news(self) -> tuple[list[Event], bool]:
@@ -159,7 +186,25 @@ class Watch:
         known = {(one.job_id, one.at) for one in self._failures}
         for event in events:
             if event.kind in FAILED and (event.job_id, event.at) not in known:
-                self._failures.append(_of_event(event))
+                self._note(_of_event(event))
+
+    def _note(self, failure: FailureFrame) -> None:
+        self._failures.append(failure)
+        key = _error_key(failure)
+        before = self._errors.pop(key, None)  # to be put last
+        self._errors[key] = ErrorFrame(
+            failures=1 if before is None else before.failures + 1,
+            queue=failure.queue,
+            type=failure.type,
+            category=failure.category,
+            code=failure.code,
+            message=failure.message
+            if before is None or before.message == failure.message
+            else key[-1],
+            latest=failure,
+        )
+        if len(self._errors) > ERRORS_MAX:
+            del self._errors[next(iter(self._errors))]
 
     async def _count_leased(self, now: datetime, events: Sequence[Event]) -> None:
         """How many jobs each worker holds: counted now and then, and in between kept up by the events."""
@@ -204,7 +249,19 @@ class Watch:
             oldest_ready_seconds=oldest.get(place),
             completed_per_second=self._activity.per_second(What.COMPLETED, place),
             failed=self._activity.failed(place),
+            dead=row.states[State.DEAD],
+            drain_seconds=self._drain_seconds(row.ready, place),
         )
+
+    def _drain_seconds(self, ready: int, place: tuple[str, str]) -> float | None:
+        """By how much more is started than comes in."""
+        started = self._activity.per_second(What.STARTED, place)
+        submitted = self._activity.per_second(What.SUBMITTED, place)
+        if not ready:
+            return 0.0
+        if started is None or submitted is None or started <= submitted:
+            return None
+        return ready / (started - submitted)
 
 
 def _workers(seen: Sequence[WorkerSeen], leased: Mapping[str, int]) -> tuple[WorkerFrame, ...]:
@@ -222,6 +279,11 @@ def _workers(seen: Sequence[WorkerSeen], leased: Mapping[str, int]) -> tuple[Wor
         for name in sorted({*asked, *(name for name, jobs in leased.items() if jobs > 0)})
         for one in (asked.get(name),)
     )
+
+
+def _error_key(failure: FailureFrame) -> _ErrorKey:
+    message = None if failure.message is None else collapsed(failure.message)
+    return failure.queue, failure.type, failure.category, failure.code, message
 
 
 def _of_event(event: Event) -> FailureFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -12,7 +13,8 @@ from headrace import duration
 from headrace.cli.exits import visible
 from headrace.cli.output import state_style
 from headrace.cli.table import Column, lay_out
-from headrace.cli.top_frame import FailureFrame, Frame, QueueFrame, WorkerFrame
+from headrace.cli.top_controls import Controls, Sort
+from headrace.cli.top_frame import ErrorFrame, Frame, QueueFrame, WorkerFrame
 from headrace.model import DEFAULT_TENANT, failure_told
 
 T = TypeVar("T")
@@ -32,7 +34,9 @@ _QUEUE_COLUMNS = (
     Column(name="blocked", right=True, rank=3),
     Column(name="oldest", right=True),
     Column(name="done/s", right=True),
+    Column(name="empty in", right=True, rank=1),
     Column(name="failed", right=True),
+    Column(name="dead", right=True),
     Column(name="note", usual="", rank=1),
 )
 _WORKER_COLUMNS = (
@@ -43,34 +47,49 @@ _WORKER_COLUMNS = (
     Column(name="tenant", rank=2, cut=True, usual=""),
     Column(name="tags", rank=1, cut=True, usual=""),
 )
-_FAILURE_COLUMNS = (
-    Column(name="failed at"),
-    Column(name="became", rank=1),
-    Column(name="job"),
-    Column(name="type", rank=2, cut=True),
+_ERROR_COLUMNS = (
+    Column(name="errors", right=True),
+    Column(name="last at"),
+    Column(name="became", rank=2),
+    Column(name="queue", rank=1, cut=True),
+    Column(name="type", cut=True),
+    Column(name="last job", rank=3),
 )
+_KEYS = "q quit   ↑↓ choose   p pause or resume   s sort: {sort}   / filter"
 _WIDE = 110
 """From here on what a failure says has room beside it; else it stands below."""
 
 
-def lines(frame: Frame, place: str, width: int, height: int | None = None) -> list[Text]:
+def lines(
+    frame: Frame,
+    place: str,
+    width: int,
+    height: int | None = None,
+    controls: Controls | None = None,
+) -> list[Text]:
     """The whole frame; with a height, as much of each part as fits, and how much is left out."""
     each = 1 if width >= _WIDE else 2
-    wanted = [len(frame.queues), len(frame.workers), each * len(frame.failures)]
+    arranged = frame.queues if controls is None else controls.arrange(frame.queues)
+    wanted = [len(arranged), len(frame.workers), each * len(frame.errors)]
     head = [_title(frame, place), _rates(frame)]
+    foot = [] if controls is None else [_foot(controls)]
     shares: Sequence[int] = wanted
     if height is not None:
-        shares = share(height - len(head) - _OVERHEAD * len(wanted), wanted)
-    queues = _busiest(frame.queues, shares[0], _load)
+        shares = share(height - len(head) - len(foot) - _OVERHEAD * len(wanted), wanted)
+    selected = None if controls is None else controls.selected
+    if controls is None or controls.sort is Sort.NAME:
+        queues = _busiest(arranged, shares[0], lambda one: _load(one, selected))
+    else:
+        queues = _first(arranged, shares[0], selected)
     workers = _busiest(frame.workers, shares[1], lambda one: one.jobs)
     return [
         *head,
         Text(),
         *_table(
-            "no jobs",
+            "no queue passes the filter" if frame.queues else "no jobs",
             _QUEUE_COLUMNS,
-            [_queue_cells(one, frame) for one in queues],
-            len(frame.queues),
+            [_queue_cells(one, frame, is_selected=_at(one) == selected) for one in queues],
+            len(arranged),
             width,
         ),
         Text(),
@@ -82,7 +101,8 @@ def lines(frame: Frame, place: str, width: int, height: int | None = None) -> li
             width,
         ),
         Text(),
-        *_failures(frame.failures[: shares[2] // each], width),
+        *_errors(frame.errors, shares[2] // each, width),
+        *foot,
     ]
 
 
@@ -137,21 +157,41 @@ def _table(
     return [*map(_fit, table)]
 
 
-def _failures(failures: Sequence[FailureFrame], width: int) -> list[Text]:
-    if not failures:
+def _errors(errors: Sequence[ErrorFrame], room: int, width: int) -> list[Text]:
+    if not errors:
         return [Text("no failures", "dim")]
-    said = [_said(one) for one in failures]
+    shown = errors[:room]
+    said = [_said(one) for one in shown]
     if width >= _WIDE:
-        columns = (*_FAILURE_COLUMNS, Column(name="why", cut=True))
-        wide = [[*_failure_cells(one), why] for one, why in zip(failures, said, strict=True)]
-        return [*map(_fit, lay_out(columns, wide, width))]
-    head, *rows = lay_out(_FAILURE_COLUMNS, [_failure_cells(one) for one in failures], width)
-    indent = " " * (len(_FAILURE_COLUMNS[0].name) + 2)
-    below = [Text(indent + why) for why in said]
-    return [head, *(_fit(line) for pair in zip(rows, below, strict=True) for line in pair)]
+        columns = (*_ERROR_COLUMNS, Column(name="why", cut=True))
+        wide = [[*_error_cells(one), why] for one, why in zip(shown, said, strict=True)]
+        head, *body = lay_out(columns, wide, width)
+    else:
+        head, *rows = lay_out(_ERROR_COLUMNS, [_error_cells(one) for one in shown], width)
+        indent = " " * (len(_ERROR_COLUMNS[0].name) + 2)
+        below = [Text(indent + why) for why in said]
+        body = [line for pair in zip(rows, below, strict=True) for line in pair]
+    if len(shown) < len(errors):
+        head = Text.assemble(head, (f"  and {len(errors) - len(shown)} more", "yellow"))
+    return [*map(_fit, (head, *body))]
 
 
-def _busiest(rows: Sequence[T], count: int, load: Callable[[T], int]) -> Sequence[T]:
+def _foot(controls: Controls) -> Text:
+    """What the keys do, or what is being asked or typed."""
+    if controls.asking is not None:
+        verb = "pause" if controls.asking.pause else "resume"
+        told = f"{verb} queue {controls.asking.queue}? y or n"
+        return _fit(Text(visible(told), "bold yellow"))
+    if controls.typing:
+        return _fit(Text(visible(f"queues with: {controls.filter}_   Enter or Esc"), "bold"))
+    keys = _KEYS.format(sort=controls.sort.value)
+    if controls.filter:
+        keys += f": {controls.filter} (Esc clears)"
+    told = f"{controls.note}   {keys}" if controls.note else keys
+    return _fit(Text(visible(told), "dim"))
+
+
+def _busiest(rows: Sequence[T], count: int, load: Callable[[T], float]) -> Sequence[T]:
     """Where not all fit those that matter most, in the order they stand in anyway."""
     if count >= len(rows):
         return rows
@@ -159,17 +199,32 @@ def _busiest(rows: Sequence[T], count: int, load: Callable[[T], int]) -> Sequenc
     return [rows[place] for place in sorted(places)]
 
 
-def _load(row: QueueFrame) -> int:
-    return row.running + row.ready + row.failed
+def _first(
+    rows: Sequence[QueueFrame], count: int, selected: tuple[str, str] | None
+) -> Sequence[QueueFrame]:
+    """In their own order; the selected one is always among them."""
+    shown = [*rows[:count]]
+    chosen = [row for row in rows[count:] if _at(row) == selected]
+    return [*shown[:-1], *chosen] if chosen and shown else shown
 
 
-def _queue_cells(row: QueueFrame, frame: Frame) -> list[Text | str]:
+def _at(row: QueueFrame) -> tuple[str, str]:
+    return row.tenant, row.queue
+
+
+def _load(row: QueueFrame, selected: tuple[str, str] | None) -> float:
+    return math.inf if _at(row) == selected else row.running + row.ready + row.failed
+
+
+def _queue_cells(row: QueueFrame, frame: Frame, *, is_selected: bool) -> list[Text | str]:
     more = "+" if frame.at_least else ""
     done = row.completed_per_second
     oldest = row.oldest_ready_seconds
+    style = "yellow" if row.paused else "bold" if row.running else ""
+    empty_in = row.drain_seconds if row.ready else None
     notes = [word for word, holds in (("paused", row.paused), ("limits", row.limited)) if holds]
     return [
-        Text(row.queue, "yellow" if row.paused else "bold" if row.running else ""),
+        Text(row.queue, f"{style} reverse" if is_selected else style),
         row.tenant,
         _count(row.ready),
         _count(row.delayed),
@@ -177,7 +232,9 @@ def _queue_cells(row: QueueFrame, frame: Frame) -> list[Text | str]:
         _count(row.blocked, "yellow"),
         _NONE if oldest is None else duration.brief(oldest),
         _NONE if done is None else f"{_number(done)}{more}",
+        _NONE if empty_in is None else duration.brief(empty_in),
         Text(f"{row.failed}{more}", "red" if row.failed else "dim"),
+        _count(row.dead, "bold red"),
         Text(" ".join(notes), "bold yellow"),
     ]
 
@@ -202,16 +259,19 @@ def _asked(seen_at: datetime | None, now: datetime, *, busy: bool) -> Text:
     return Text(duration.ago(seen_at, now), "yellow" if stale else "")
 
 
-def _failure_cells(row: FailureFrame) -> list[Text | str]:
+def _error_cells(row: ErrorFrame) -> list[Text | str]:
+    latest = row.latest
     return [
-        Text(f"{row.at.astimezone(UTC):%H:%M:%S}Z", "dim"),
-        Text(row.state.value, state_style(row.state)),
-        Text(row.job_id, "bold"),
+        Text(str(row.failures), "bold"),
+        Text(f"{latest.at.astimezone(UTC):%H:%M:%S}Z", "dim"),
+        Text(latest.state.value, state_style(latest.state)),
+        row.queue,
         row.type,
+        latest.job_id,
     ]
 
 
-def _said(row: FailureFrame) -> str:
+def _said(row: ErrorFrame) -> str:
     said = None if row.category is None else failure_told(row.code, row.message)
     told = [word for word in (row.category and row.category.value, said) if word]
     return visible(": ".join(told)) or _NONE
