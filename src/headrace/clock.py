@@ -10,6 +10,9 @@ import time
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
+STEP_SECONDS = 5.0
+"""Times that differ by more were taken before and after a clock was set; by less, from clocks that differ."""
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -21,6 +24,11 @@ def to_us(moment: datetime) -> int:
 
 def from_us(us: int) -> datetime:
     return EPOCH + timedelta(microseconds=us)
+
+
+def seconds_ahead(moment: datetime, now: datetime) -> float:
+    """How far the moment lies ahead."""
+    return (moment - now).total_seconds()
 
 
 class Clock(Protocol):
@@ -40,13 +48,16 @@ class StoreClock:
     """The store's clock, read by measuring how far it is from this host's monotonic clock.
 
     The monotonic clock carries it between measurements, so a step of the host's wall clock does
-    not move it. A store clock that reads earlier than before holds still until it has caught up. The
-    host's own wall clock is never looked at.
+    not move it. A store clock that reads a little earlier than before holds still until it has caught up;
+    one that was set back, by more than STEP_SECONDS, is followed. The host's own wall clock is never
+    looked at.
     """
 
     def __init__(self, store_time: datetime, *, round_trip_seconds: float = 0.0) -> None:
+        self._latest = store_time
+        self.set_back_from: datetime | None = None
+        """The latest time it had shown when it was set back; for maintenance to take up, and to forget."""
         self.measure(store_time, round_trip_seconds=round_trip_seconds)
-        self._latest = self._base
 
     @property
     def age_seconds(self) -> float:
@@ -56,6 +67,9 @@ class StoreClock:
         """Take a new reading; half of the round trip is taken to have passed since."""
         self._base = store_time + timedelta(seconds=round_trip_seconds / 2)
         self._mark = time.monotonic()
+        if seconds_ahead(self._latest, self._base) > STEP_SECONDS:
+            self.set_back_from = max(self._latest, self.set_back_from or self._latest)
+            self._latest = self._base
 
     def now(self) -> datetime:
         moment = self._base + timedelta(seconds=time.monotonic() - self._mark)

@@ -17,6 +17,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import history
+from headrace.clock import STEP_SECONDS, seconds_ahead
 from headrace.discreet import Discreet
 from headrace.errors import (
     InvalidTransition,
@@ -65,6 +66,7 @@ class Verb(enum.StrEnum):
     PROPAGATE = "propagate"
     RESCHEDULE = "reschedule"
     UPDATE = "update"
+    RETIME = "retime"
 
 
 class _Command(Discreet, frozen=True, kw_only=True):
@@ -175,6 +177,15 @@ class Update(_Command, frozen=True, kw_only=True):
     """Not said by anybody: it follows from what a blocked job comes to wait for."""
 
 
+class Retime(_Command, frozen=True, kw_only=True):
+    """The clock was ahead when the job was stamped: this is when it is due, or how long its lease holds."""
+
+    run_at: datetime | None = None
+    """None: as it is."""
+    lease_until: datetime | None = None
+    """None: as it is. A store takes no lease from a change: it is written by a heartbeat, and told here."""
+
+
 Command = (
     Unblock
     | Claim
@@ -191,6 +202,7 @@ Command = (
     | Propagate
     | Reschedule
     | Update
+    | Retime
 )
 
 VERBS: Mapping[type, Verb] = {
@@ -209,6 +221,7 @@ VERBS: Mapping[type, Verb] = {
     Propagate: Verb.PROPAGATE,
     Reschedule: Verb.RESCHEDULE,
     Update: Verb.UPDATE,
+    Retime: Verb.RETIME,
 }
 
 # --- the table -----------------------------------------------------------------------------------
@@ -294,6 +307,7 @@ RULES: tuple[Rule, ...] = (
     Rule(Verb.PROPAGATE, _S.BLOCKED, _S.CANCELLED, When.TARGET),
     *_rules(Verb.RESCHEDULE, (_S.PENDING, _S.RETRYING), _S.PENDING),
     *(Rule(Verb.UPDATE, state, state) for state in _LIVE),
+    *(Rule(Verb.RETIME, state, state) for state in _LIVE),
 )
 
 _BY_VERB_AND_SOURCE: dict[tuple[Verb, State | None], list[Rule]] = {}
@@ -387,18 +401,21 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     """The job after the command, with its event; or a refusal, and the job is as it was.
 
     A job's own time never runs back: what comes by a clock that is behind, or was stamped long before
-    its turn came, counts from the job's last change.
+    its turn came, happens at the time of the job's last change. What is to come (the end of a lease, the
+    next try) counts from there, too; unless the last change is so far ahead that the clock was set back.
     """
-    now = max(now, job.updated_at)
+    at = max(now, job.updated_at)
+    if seconds_ahead(at, now) <= STEP_SECONDS:
+        now = at
     verb = VERBS[type(command)]
     token = command.token if isinstance(command, _WorkerCommand) else None
     if token is not None:
         check_lease(_as_reported(job, command), token, now)
     rule = _pick(job, command, verb, now, fenced=token is not None)
-    fields = _effects(job, command, rule, now)
+    fields = _effects(job, command, rule, now, at)
     after = replace(job, **fields)
     detail = history.update_of(job, after) if verb is Verb.UPDATE else None
-    return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), now, detail))
+    return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), at, detail))
 
 
 def _as_reported(job: Job, command: Command) -> Job:
@@ -461,17 +478,17 @@ def _spent(job: Job, *, known: bool = False) -> bool:
     return job.failures + job.losses + (0 if known else 1) >= job.max_attempts
 
 
-def _effects(job: Job, command: Command, rule: Rule, now: datetime) -> dict[str, Any]:
+def _effects(job: Job, command: Command, rule: Rule, now: datetime, at: datetime) -> dict[str, Any]:
     """Every field that the command writes: what its verb does, under what the target state demands."""
     target = rule.target
-    fields: dict[str, Any] = {"state": target, "version": job.version + 1, "updated_at": now}
+    fields: dict[str, Any] = {"state": target, "version": job.version + 1, "updated_at": at}
     if job.state in LEASED and target not in LEASED:
         fields |= {"token": None, "lease_until": None}
     if target in TERMINAL and not history.stays_ended(job.state, target):
-        fields["finalized_at"] = now
+        fields["finalized_at"] = at
     if target in (State.CANCELLED, State.ABANDONED) and not _has_reason(job):
         fields["failure"] = Failure("cancelled", Category.CANCELLED)
-    fields |= _effects_of_verb(job, command, target, now)
+    fields |= _effects_of_verb(job, command, target, now, at)
     if command.failure is not None:
         fields["failure"] = _storable(command.failure)
     if command.result_json is not None:
@@ -508,14 +525,16 @@ def _has_reason(job: Job) -> bool:
     )
 
 
-def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -> dict[str, Any]:
+def _effects_of_verb(
+    job: Job, command: Command, target: State, now: datetime, at: datetime
+) -> dict[str, Any]:
     match command:
         case Claim():
-            return _lease(job, command, now)
+            return _lease(job, command, now, at)
         case Complete():
-            return {} if job.started_at is not None else {"started_at": now}
+            return {} if job.started_at is not None else {"started_at": at}
         case Fail():
-            fields: dict[str, Any] = {"failures": job.failures + 1, "last_failed_at": now}
+            fields: dict[str, Any] = {"failures": job.failures + 1, "last_failed_at": at}
             if job.state is State.LOST:
                 fields["losses"] = job.losses - 1  # its outcome is known now
             if target is State.RETRYING:
@@ -536,6 +555,9 @@ def _effects_of_verb(job: Job, command: Command, target: State, now: datetime) -
             return {"failure": Failure("the job's lifetime is over", Category.TIMEOUT, "lifetime")}
         case Update():
             return _said(job, command)
+        case Retime(run_at=run_at, lease_until=lease_until):
+            times = {"run_at": run_at, "lease_until": lease_until}
+            return {name: time for name, time in times.items() if time is not None}
         case (
             Unblock()
             | Release()
@@ -558,16 +580,16 @@ def _said(job: Job, command: Update) -> dict[str, Any]:
     }
 
 
-def _lease(job: Job, command: Claim, now: datetime) -> dict[str, Any]:
+def _lease(job: Job, command: Claim, now: datetime, at: datetime) -> dict[str, Any]:
     seconds = job.lease_seconds if command.lease_seconds is None else command.lease_seconds
     return {
         "attempt": job.attempt + 1,
         "token": token_of(job.attempt + 1, command.nonce),
         "lease_until": None if seconds is None else now + timedelta(seconds=seconds),
         "assignee": command.worker,
-        "assigned_at": now,
-        "scheduled_at": min(max(job.run_at, job.updated_at), now),
-        "started_at": job.started_at or now,
+        "assigned_at": at,
+        "scheduled_at": min(max(job.run_at, job.updated_at), at),
+        "started_at": job.started_at or at,
     }
 
 
@@ -587,6 +609,8 @@ def _retry_at(failures: int, command: Fail, now: datetime) -> datetime:
 def kind_of(verb: Verb, target: State) -> EventKind:
     if verb is Verb.UPDATE:
         return EventKind.UPDATED
+    if verb is Verb.RETIME:
+        return EventKind.RETIMED
     if target is State.RETRYING and verb is Verb.SNOOZE:
         return EventKind.SNOOZED
     if target is State.RETRYING and verb is Verb.RELEASE:

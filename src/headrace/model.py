@@ -112,6 +112,8 @@ class EventKind(enum.StrEnum):
     RESCHEDULED = "rescheduled"
     UPDATED = "updated"
     """What its user says of the job was changed; where it stands was not."""
+    RETIMED = "retimed"
+    """The clock was ahead when the job was stamped, and the stamp was brought back. The state stays."""
 
 
 ENCRYPTED = "encrypted"

@@ -1,9 +1,14 @@
-"""Defects of fencing and of what one tenant can do to another."""
+"""Defects of fencing, of what one tenant can do to another, and of clocks that are set."""
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from operator import attrgetter
 
+from headrace import lifecycle
+from headrace.manager import restamping
+from headrace.manager.context import Context
+from headrace.model import Job
 from headrace.stores.memory import rows
 from tests.planted.defect import Defect, patched
 
@@ -28,7 +33,41 @@ def _all_but(*fields: str) -> attrgetter[tuple[object, ...]]:
     return attrgetter(*(field for field in _COMPARED if field not in fields))
 
 
+def everything_is_due(
+    context: Context, job: Job, now: datetime, ahead: timedelta
+) -> datetime | None:
+    return now if job.run_at > now else None
+
+
+def backoffs_start_again(
+    context: Context, job: Job, now: datetime, ahead: timedelta
+) -> datetime | None:
+    return None if right_due(context, job, now, ahead) is None else now
+
+
+right_due = restamping._due
+
+
+def leases_are_voided(job: Job, now: datetime, ahead: timedelta) -> datetime | None:
+    end = right_end(job, now, ahead)
+    return None if end is None else now + timedelta(seconds=1)
+
+
+right_end = restamping._end
+
+
+async def nothing_comes_back(context: Context, now: datetime, ahead: timedelta) -> int:
+    return 0
+
+
 DEFECTS: dict[str, Defect] = {
+    "leases and retries count from a clock that was set back": patched(
+        lifecycle, "STEP_SECONDS", 1e9
+    ),
+    "what was stamped ahead stays there": patched(restamping, "_bring_back", nothing_comes_back),
+    "what a caller asked for is brought back, too": patched(restamping, "_due", everything_is_due),
+    "a try that comes back forgets its backoff": patched(restamping, "_due", backoffs_start_again),
+    "a lease that comes back is void": patched(restamping, "_end", leases_are_voided),
     "a commit compares the version alone": patched(rows, "_standing", attrgetter("id", "version")),
     "a commit believes what it is told of the tenant": patched(
         rows, "_standing", _all_but("tenant")

@@ -60,9 +60,9 @@ def whole_row_written(stored: Job, after: Job) -> Job:
 
 
 def counts_as_a_change_of_state(
-    job: Job, command: Any, target: State, now: datetime
+    job: Job, command: Any, target: State, now: datetime, at: datetime
 ) -> dict[str, Any]:
-    fields = right_effects(job, command, target, now)
+    fields = right_effects(job, command, target, now, at)
     return fields | {"updated_at": now} if isinstance(command, lifecycle.Update) else fields
 
 

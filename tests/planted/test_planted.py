@@ -67,15 +67,19 @@ def losses_are_free(job: Job, *, known: bool = False) -> bool:
 right_effects = lifecycle._effects_of_verb
 
 
-def snooze_costs(job: Job, command: Any, target: State, now: datetime) -> dict[str, Any]:
-    fields = right_effects(job, command, target, now)
+def snooze_costs(
+    job: Job, command: Any, target: State, now: datetime, at: datetime
+) -> dict[str, Any]:
+    fields = right_effects(job, command, target, now, at)
     return (
         fields | {"failures": job.failures + 1} if isinstance(command, lifecycle.Snooze) else fields
     )
 
 
-def loss_moves_run_at(job: Job, command: Any, target: State, now: datetime) -> dict[str, Any]:
-    fields = right_effects(job, command, target, now)
+def loss_moves_run_at(
+    job: Job, command: Any, target: State, now: datetime, at: datetime
+) -> dict[str, Any]:
+    fields = right_effects(job, command, target, now, at)
     return fields | {"run_at": now} if isinstance(command, lifecycle.Expire) else fields
 
 

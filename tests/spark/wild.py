@@ -62,6 +62,7 @@ class Wild:
             self._cancel,
             self._update,
             self._reschedule,
+            self._step_of_the_clock,
             self._delete,
             self.manager.reap,
             self.manager.end_lifetimes,
@@ -165,6 +166,15 @@ class Wild:
             await self.manager.abandon(job.id)
         else:
             await self.manager.cancel([job.id], mode=self.dice.choice(list(CancelMode)))
+
+    async def _step_of_the_clock(self) -> None:
+        """It jumps ahead, a job is stamped by it, and it is set back."""
+        await self.manager.restamp()
+        self.clock.advance(600)
+        await self._submit()
+        await self.manager.restamp()
+        self.clock.advance(-600)
+        await self.manager.restamp()
 
     async def _update(self) -> None:
         job = await self._any()

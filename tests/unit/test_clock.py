@@ -8,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.clock import ManualClock, ShiftedClock, StoreClock, SystemClock, from_us, to_us
+from headrace.clock import (
+    STEP_SECONDS,
+    ManualClock,
+    ShiftedClock,
+    StoreClock,
+    SystemClock,
+    from_us,
+    to_us,
+)
 
 T0 = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -27,11 +35,23 @@ def test_a_store_clock_follows_the_store_not_the_host(minutes: int) -> None:
     assert timedelta(hours=1) <= clock.now() - store_time < timedelta(hours=1, seconds=2)
 
 
-def test_a_store_clock_never_runs_backwards() -> None:
+def test_a_store_clock_that_errs_a_little_holds_still() -> None:
     clock = StoreClock(T0)
     first = clock.now()
-    clock.measure(T0 - timedelta(hours=1))
+    clock.measure(T0 - timedelta(seconds=STEP_SECONDS - 1))
     assert clock.now() >= first
+    assert clock.set_back_from is None
+
+
+def test_a_store_clock_that_was_set_back_is_followed_and_tells_how_far_it_had_come() -> None:
+    clock = StoreClock(T0)
+    clock.measure(T0 + timedelta(hours=1))
+    ahead = clock.now()
+    for minutes in (0, -10):
+        clock.measure(T0 + timedelta(minutes=minutes))
+        behind = clock.now() - T0 - timedelta(minutes=minutes)
+        assert timedelta(0) <= behind < timedelta(seconds=1)
+        assert clock.set_back_from == ahead
 
 
 def test_a_shifted_clock_jumps_ahead_and_never_back() -> None:

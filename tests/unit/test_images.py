@@ -67,7 +67,7 @@ IMAGES = {
         pairs("Ready -> InFlight", "InFlight -> Succeeded Ready Failed"),
     ),
     "job_model": Image(
-        frozenset(Verb) - {Verb.SUBMIT, Verb.RESCHEDULE},
+        frozenset(Verb) - {Verb.SUBMIT, Verb.RESCHEDULE, Verb.RETIME},
         pairs(
             "PENDING -> SCHEDULED DELAYED FAILED DEAD_LETTER CANCELLED",
             "DELAYED -> CANCELLED DEAD_LETTER",

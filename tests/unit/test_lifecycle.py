@@ -52,6 +52,7 @@ def commands(token: str | None) -> list[Command]:
         lifecycle.Reschedule(run_at=NOW),
         lifecycle.Reschedule(run_at=NOW + timedelta(hours=1)),
         lifecycle.Update(priority=0, tags=("x",)),
+        lifecycle.Retime(run_at=NOW),
     ]
 
 
@@ -60,6 +61,7 @@ def commands(token: str | None) -> list[Command]:
 S = State
 COMMON: dict[tuple[State, str], State] = {
     (S.BLOCKED, "Unblock"): S.PENDING,
+    **{(state, "Retime"): state for state in State if state not in TERMINAL},
     (S.PENDING, "Reschedule"): S.PENDING,
     (S.RETRYING, "Reschedule"): S.PENDING,
     (S.PENDING, "Claim"): S.RUNNING,
@@ -325,6 +327,7 @@ def test_event_kinds() -> None:
         "Abandon": EventKind.ABANDONED,
         "Outlive": EventKind.DEAD,
         "Update": EventKind.UPDATED,
+        "Retime": EventKind.RETIMED,
     }
 
 

@@ -19,9 +19,10 @@ RETENTION_SECONDS = 60.0
 
 
 async def reap(manager: JobManager) -> Done:
-    """Take back lapsed leases."""
+    """Take back lapsed leases; and those, and other times, that a clock stamped which was set back since."""
+    restamped = await manager.restamp()
     changed = await manager.reap(MAINTENANCE_LIMIT)
-    return _done(len(changed.jobs), rest_seconds=reap_interval(manager.policies))
+    return _done(restamped + len(changed.jobs), rest_seconds=reap_interval(manager.policies))
 
 
 async def end_lifetimes(manager: JobManager) -> Done:

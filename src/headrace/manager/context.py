@@ -18,7 +18,8 @@ from headrace.model import Job
 from headrace.policy import Policies, Policy
 from headrace.stores.base import JobStore
 
-CLOCK_AGE_SECONDS_MAX = 30.0
+CLOCK_AGE_SECONDS_MAX = 5.0
+"""So late, at most, is it noticed that the store's clock was set."""
 CLOCK_READINGS_MAX = 3
 ROUND_TRIP_SECONDS_GOOD = 0.1
 
@@ -67,12 +68,18 @@ class Context:
     def now(self) -> datetime:
         return self.clock.now()
 
-    async def synchronise(self) -> None:
-        """Measure the store's clock again if the last measurement has grown old."""
-        clock = self.clock.base if isinstance(self.clock, ShiftedClock) else self.clock
-        if isinstance(clock, StoreClock) and clock.age_seconds > CLOCK_AGE_SECONDS_MAX:
+    async def synchronise(self, *, at_once: bool = False) -> None:
+        """Measure the store's clock again if the last measurement has grown old, or in any case."""
+        clock = self.store_clock
+        if clock is not None and (at_once or clock.age_seconds > CLOCK_AGE_SECONDS_MAX):
             store_time, seconds = await read_clock(self.store)
             clock.measure(store_time, round_trip_seconds=seconds)
+
+    @property
+    def store_clock(self) -> StoreClock | None:
+        """The clock behind ours that is the store's; None if we go by another."""
+        clock = self.clock.base if isinstance(self.clock, ShiftedClock) else self.clock
+        return clock if isinstance(clock, StoreClock) else None
 
     def policy(self, queue: str) -> Policy:
         return self.policies.of(queue)

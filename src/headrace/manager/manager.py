@@ -11,6 +11,7 @@ from headrace.crypto import KeyRing
 from headrace.errors import InvalidInput
 from headrace.manager import (
     leases,
+    restamping,
 )
 from headrace.manager.context import Context
 from headrace.manager.verbs.reading import Reading
@@ -53,6 +54,7 @@ class JobManager(Submitting, Working, Steering, Upkeep, Reading):
             keys=keys,
         )
         self._claims = leases.Claims(self._context)
+        self._restamping = restamping.Restamping(self._context)
         self._scoped: dict[str, JobManager] = {}
 
     @property

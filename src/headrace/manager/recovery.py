@@ -28,8 +28,12 @@ BATCH_JOBS = 1000
 
 
 async def reap(context: Context, limit: int) -> Changed:
-    """Take back leases that have lapsed: lost (or dead), or abandoned if they were cancelling."""
-    await context.synchronise()
+    """Take back leases that have lapsed: lost (or dead), or abandoned if they were cancelling.
+
+    By the store's clock as it is now: if it was set back, leases that begin now lie in the past of whoever
+    has not heard of it.
+    """
+    await context.synchronise(at_once=True)
     failure = Failure("the lease lapsed without a heartbeat", Category.SYSTEM, "lease_expired")
 
     async def due(count: int) -> Sequence[Job]:
@@ -40,6 +44,7 @@ async def reap(context: Context, limit: int) -> Changed:
 
 async def end_lifetimes(context: Context, limit: int) -> Changed:
     """Jobs that outlived their lifetime are dead, whatever they were doing."""
+    await context.synchronise(at_once=True)
 
     async def due(count: int) -> Sequence[Job]:
         return await context.store.outlived(context.now(), count, tenant=context.tenant)

@@ -71,6 +71,7 @@ Outcome = Completed | Failed | Snoozed | Released | Stopped | CancelAcknowledged
 
 async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     """Record many outcomes in one step of the store; each stands or is refused alone."""
+    await context.synchronise()
     orders: list[Order] = []
     bad: dict[int, HeadraceError] = {}
     for index, outcome in enumerate(outcomes):

@@ -75,6 +75,7 @@ async def submit(
     validation.check_limit(
         len(specs), "the number of jobs in a batch", minimum=0, maximum=BATCH_JOBS_MAX
     )
+    await context.synchronise()
     drafts = draft_all(context, specs, spawner=spawner, own_ids=own_ids)
     return await store_drafts(context, drafts, spawner=spawner)
 

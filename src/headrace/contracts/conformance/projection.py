@@ -51,6 +51,7 @@ EVENT_KINDS: Mapping[model.EventKind, EventKind | None] = {
     # It waits before and after; this contract has no call that would do it.
     model.EventKind.RESCHEDULED: None,
     model.EventKind.UPDATED: None,  # its status is what it was
+    model.EventKind.RETIMED: None,
 }
 
 PRIORITIES: Mapping[JobPriority, Priority] = {

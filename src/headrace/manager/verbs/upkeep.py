@@ -10,6 +10,7 @@ from headrace import validation
 from headrace.errors import InvalidInput, NoReaders
 from headrace.manager import (
     recovery,
+    restamping,
     retention,
 )
 from headrace.manager.changes import Changed
@@ -30,6 +31,8 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     outlived: Changed
     swept: int
     fired: Fired
+    restamped: int
+    """Jobs whose times had been stamped by a clock that was set back since."""
     deleted: Mapping[State, int]
     trimmed: int
     """Events of the log: none unless the policies say for how long they are kept."""
@@ -37,6 +40,8 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
 
 class Upkeep(Scheduling, Trimming):
     """Leases, lifetimes, dependencies, schedules and retention. Safe from many hosts at once."""
+
+    _restamping: restamping.Restamping
 
     async def reap(self, limit: int = MAINTENANCE_LIMIT) -> Changed:
         """Take back leases that have lapsed."""
@@ -50,9 +55,17 @@ class Upkeep(Scheduling, Trimming):
         """Finish releases that a crash left half done; how many jobs changed."""
         return await recovery.sweep(self._context, validation.check_limit(limit, "limit"))
 
+    async def restamp(self) -> int:
+        """After the store's clock was set back: bring back what it stamped ahead; how many jobs.
+
+        Due times, next tries and leases. What a caller asked for stays.
+        """
+        return await self._restamping.run()
+
     async def maintain(self) -> Maintained:
         """One round of everything that keeps the store healthy. Safe from many hosts at once."""
         return Maintained(
+            restamped=await self.restamp(),
             reaped=await self.reap(),
             outlived=await self.end_lifetimes(),
             swept=await self.sweep(),

@@ -40,5 +40,6 @@ KIND_CODE = {
     EventKind.ABANDONED: "a",
     EventKind.RESCHEDULED: "h",
     EventKind.UPDATED: "p",
+    EventKind.RETIMED: "m",
 }
 KIND_OF = {code: kind for kind, code in KIND_CODE.items()}

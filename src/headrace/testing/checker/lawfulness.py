@@ -19,6 +19,7 @@ _FREE = frozenset(
         EventKind.UNBLOCKED,
         EventKind.RESCHEDULED,
         EventKind.UPDATED,
+        EventKind.RETIMED,
     }
 )
 """What costs nothing."""

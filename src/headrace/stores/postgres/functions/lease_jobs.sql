@@ -36,10 +36,12 @@ BEGIN
                 attempt = jobs.attempt + 1,
                 token = (jobs.attempt + 1)::text || '.' || the_nonce,
                 lease_until = CASE
-                    WHEN own_lease THEN the_lease + (greatest(the_time, jobs.updated_at) - the_time)
-                    ELSE
-                        greatest(the_time, jobs.updated_at)
-                        + jobs.lease_us * interval '1 microsecond'
+                    WHEN own_lease THEN the_lease
+                    ELSE the_time + jobs.lease_us * interval '1 microsecond'
+                END + CASE
+                    -- no lease counts from a clock that was set back since (clock.STEP_SECONDS)
+                    WHEN jobs.updated_at - the_time > interval '5 seconds' THEN interval '0'
+                    ELSE greatest(the_time, jobs.updated_at) - the_time
                 END,
                 assignee = the_worker,
                 assigned_at = greatest(the_time, jobs.updated_at),

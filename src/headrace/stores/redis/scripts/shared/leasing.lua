@@ -7,27 +7,29 @@
 
 local WRITTEN = HEAD .. string.sub(REST, 2)
 local FULL = 1
+local STEP_US = 5000000 -- clock.STEP_SECONDS
 
 local function lease_job(row, packed, handle, id)
-  local now = math.max(now, row.updated_at) -- a job's own time never runs back
-  local started_at, last_failed_at, finalized_at = now, NONE, NONE
+  local at = math.max(now, row.updated_at) -- a job's own time never runs back
+  local from = at - now <= STEP_US and at or now -- but no lease counts from a clock that was set back since
+  local started_at, last_failed_at, finalized_at = at, NONE, NONE
   read_rest(row, packed)
   if row.full == FULL then
-    started_at = row.started_at == NONE and now or row.started_at
+    started_at = row.started_at == NONE and at or row.started_at
     last_failed_at, finalized_at = row.last_failed_at, row.finalized_at
   end
   local version, attempt = row.version + 1, row.attempt + 1
   local token = string.format('%d.%s', attempt, nonce)
-  local scheduled_at = math.min(math.max(row.run_at, row.updated_at), now) -- it may be claimed ahead of its time
+  local scheduled_at = math.min(math.max(row.run_at, row.updated_at), at) -- it may be claimed ahead of its time
   local length = lease_us or (row.lease_us ~= NONE and row.lease_us)
-  local lease_until = length and now + length
+  local lease_until = length and from + length
   local event = log_event(row.lane, row.event, cmsgpack.pack({
-    now, id, 'l', row.state, 'r', version, attempt, row.failures, row.losses, row.run_at, worker,
-    lease_until, now - scheduled_at,
+    at, id, 'l', row.state, 'r', version, attempt, row.failures, row.losses, row.run_at, worker,
+    lease_until, at - scheduled_at,
   }))
   local written = struct.pack(WRITTEN, row.lane, row.flags, event, FULL, 'r', version, attempt,
-    row.failures, row.losses, row.run_at, now, row.created_at, row.lease_us, #row.tags, row.tags,
-    #row.scope, row.scope, now, scheduled_at, started_at, last_failed_at, finalized_at, #token, token,
+    row.failures, row.losses, row.run_at, at, row.created_at, row.lease_us, #row.tags, row.tags,
+    #row.scope, row.scope, at, scheduled_at, started_at, last_failed_at, finalized_at, #token, token,
     #worker, worker) .. packed_limit(row, packed)
   hset(K.rows, handle, written)
   leave(row, handle)
