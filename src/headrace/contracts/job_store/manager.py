@@ -6,13 +6,13 @@ and quicker, and is used where it is there.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 from headrace import validation
 from headrace.clock import Clock, SystemClock
+from headrace.contracts.job_store.asking import answer_of, data_of, list_of, one_of
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
 from headrace.contracts.job_store.entity import Id, Job, JobStatistics, JobStatus
 from headrace.contracts.job_store.interface import (
@@ -39,8 +39,6 @@ from headrace.contracts.job_store.strategies import (
     TimedSchedulingStrategy,
 )
 from headrace.errors import InvalidInput
-
-T = TypeVar("T")
 
 METHODS = tuple(name for name in vars(IJobStore) if not name.startswith("_"))
 """What a store must have."""
@@ -126,7 +124,7 @@ class JobManager:
         The given job is brought up to date: status, times and retries as stored.
         """
         new = self._born(check_job(job))
-        brought = await _data(self.store.create_job(new))
+        brought = await data_of(self.store.create_job(new))
         stored = brought if isinstance(brought, Job) else new
         job.id, job.status = stored.id, stored.status
         job.retry_count, job.max_retries = stored.retry_count, stored.max_retries
@@ -149,8 +147,8 @@ class JobManager:
         check_worker(worker_id)
         if isinstance(self.store, TimedClaims):
             timeout = self.configuration.job_claim_timeout
-            return await _list(self.store.claim_jobs_for_a_time(worker_id, count, timeout))
-        jobs = await _list(self.store.claim_jobs_for_worker(worker_id, count)) if count else []
+            return await list_of(self.store.claim_jobs_for_a_time(worker_id, count, timeout))
+        jobs = await list_of(self.store.claim_jobs_for_worker(worker_id, count)) if count else []
         return [await self._assigned(job, worker_id) for job in jobs]
 
     # --- the ends of an attempt ------------------------------------------------------------------
@@ -159,7 +157,7 @@ class JobManager:
     async def process_job_success(self, job_id: Id, result: Any = None) -> Job:
         """InProgress to Completed, with the result."""
         if isinstance(self.store, OneStepChanges):
-            return await _one(self.store.complete_job(job_id, result))
+            return await one_of(self.store.complete_job(job_id, result))
         job = await self._in_progress(job_id)
         job.result = job.result if result is None else result
         job.completed_at = self._clock.now()
@@ -172,7 +170,7 @@ class JobManager:
         job = await self._in_progress(job_id)
         delay = self._delay(job, exception)
         if isinstance(self.store, OneStepChanges):
-            return await _one(self.store.fail_job(job_id, message, delay))
+            return await one_of(self.store.fail_job(job_id, message, delay))
         job.exception = message
         if delay is None or job.retry_count >= self._max_retries(job):
             job.set_exception(message)
@@ -195,7 +193,7 @@ class JobManager:
     async def cancel_job(self, job_id: Id) -> Job:
         """Cancel a job that has not started; JOB_ALREADY_STARTED if a worker has it."""
         if isinstance(self.store, OneStepChanges):
-            return await _one(self.store.cancel_waiting_job(job_id))
+            return await one_of(self.store.cancel_waiting_job(job_id))
         job = await self._read(job_id)
         _refuse_ended(job)
         if job.status is _S.IN_PROGRESS:
@@ -225,11 +223,11 @@ class JobManager:
     async def process_stale_job_claims(self) -> int:
         """Release the jobs whose claim has timed out; how many there were."""
         if isinstance(self.store, TimedClaims):
-            return await _one(self.store.release_stale_claims())
-        held = await _list(self.store.get_jobs_by_status(_S.IN_PROGRESS, STALE_JOBS_MAX))
+            return await one_of(self.store.release_stale_claims())
+        held = await list_of(self.store.get_jobs_by_status(_S.IN_PROGRESS, STALE_JOBS_MAX))
         stale = [job for job in held if self._is_stale(job)]
         for job in stale:
-            await _data(self.store.release_job_to_pool(job.id))
+            await data_of(self.store.release_job_to_pool(job.id))
         return len(stale)
 
     # --- reading ---------------------------------------------------------------------------------
@@ -242,7 +240,7 @@ class JobManager:
     @answers
     async def get_job_statistics(self) -> JobStatistics:
         """How many jobs are in each status."""
-        return await _one(self.store.get_job_statistics())
+        return await one_of(self.store.get_job_statistics())
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -267,7 +265,7 @@ class JobManager:
 
     async def _found(self, job_id: Id) -> Job:
         check_id(job_id)
-        job = await _data(self.store.get_job_by_id(job_id))
+        job = await data_of(self.store.get_job_by_id(job_id))
         if job is None:
             raise Refused(
                 ErrorCode.JOB_NOT_FOUND, f"job {job_id} was not found; nothing was changed"
@@ -293,7 +291,7 @@ class JobManager:
         job.update_status(status)
         job.worker_id = None
         job.last_updated_at = self._clock.now()
-        brought = await _data(self.store.update_job(job))
+        brought = await data_of(self.store.update_job(job))
         return brought if isinstance(brought, Job) else job
 
     async def _assigned(self, job: Job, worker_id: Id) -> Job:
@@ -304,7 +302,7 @@ class JobManager:
         job.worker_id, job.retry_delay_until = worker_id, None
         job.last_updated_at = self._clock.now()
         job.started_at = job.started_at or job.last_updated_at
-        brought = await _data(self.store.update_job(job))
+        brought = await data_of(self.store.update_job(job))
         return brought if isinstance(brought, Job) else job
 
     async def _due(self, limit: int) -> list[Job]:
@@ -324,12 +322,12 @@ class JobManager:
 
     async def _queued(self, due: Job) -> bool:
         """Into the pool, if it is still scheduled. Somebody may have been quicker, which is as well."""
-        job = (await _answer(self.store.get_job_by_id(due.id))).data
+        job = (await answer_of(self.store.get_job_by_id(due.id))).data
         if job is None or job.status is not _S.SCHEDULED:
             return False
         job = replace(job, claim_token=None, status=_S.QUEUED, retry_delay_until=None)
         job.last_updated_at = self._clock.now()
-        return (await _answer(self.store.update_job(job))).is_success
+        return (await answer_of(self.store.update_job(job))).is_success
 
     def _is_stale(self, job: Job) -> bool:
         """Counted from its last change: a note by its worker is a sign of life."""
@@ -366,36 +364,3 @@ def _refuse_ended(job: Job) -> None:
         raise Refused(ErrorCode.JOB_TERMINAL, f"job {job.id} is {job.status} already; that stands")
     if job.status is _S.CANCELED:
         raise Refused(ErrorCode.JOB_CANCELED, f"job {job.id} is {job.status} already; that stands")
-
-
-async def _answer(asked: Coroutine[Any, Any, MethodResult[T]]) -> MethodResult[T]:
-    """The store's answer; one that raises instead is told apart from one that refuses."""
-    try:
-        answer = await asked
-    except Exception as defect:  # a store of the user's own may have any defect
-        raise Refused(
-            ErrorCode.STORE_FAILED, f"the store raised {defect!r}; what it has written is not known"
-        ) from defect
-    if not isinstance(answer, MethodResult):
-        raise Refused(
-            ErrorCode.STORE_FAILED,
-            f"the store answered {type(answer).__name__}, not a MethodResult; what it has written is "
-            "not known",
-        )
-    return answer
-
-
-async def _data(asked: Coroutine[Any, Any, MethodResult[T]]) -> T | None:
-    """What the answer brings; its error is raised, for `answers` to pass on."""
-    return (await _answer(asked)).unwrap()
-
-
-async def _one(asked: Coroutine[Any, Any, MethodResult[T]]) -> T:
-    data = await _data(asked)
-    if data is None:
-        raise Refused(ErrorCode.STORE_FAILED, "the store's success brings nothing to return")
-    return data
-
-
-async def _list(asked: Coroutine[Any, Any, MethodResult[list[T]]]) -> list[T]:
-    return await _data(asked) or []
