@@ -7,11 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace.manager import bulk, matching, queries, retention
+from headrace.manager import bulk, explanation, matching, precedence, queries, retention
 from headrace.manager.context import Context
 from headrace.manager.matching import Criteria, Matching
 from headrace.model import Job, State
-from headrace.stores.base import Query
+from headrace.stores.base import ClaimRequest, Query, WorkerSeen
 from tests.planted.contracts import Planted
 from tests.planted.defect import patched
 
@@ -62,6 +62,18 @@ def of(part: str, where: object, name: str, wrong: object) -> Planted:
     return Planted("manager", part, patched(where, name, wrong))
 
 
+async def nothing_ahead(
+    context: Context, job: Job, takers: Sequence[WorkerSeen]
+) -> tuple[Any, ...]:
+    return ()
+
+
+def asks_for_every_tenant(context: Context, worker: WorkerSeen) -> ClaimRequest:
+    return replace(right_request(context, worker), tenant=None)
+
+
+right_request = precedence._request
+
 DEFECTS: dict[str, Planted] = {
     "a find ends with its first page": of("find", queries.Found, "__aiter__", first_page_only),
     "what was redriven is redriven again": of("redrive", retention, "heirs", no_heirs),
@@ -71,6 +83,12 @@ DEFECTS: dict[str, Planted] = {
     "a bulk command ends with its first step": of("redrive", bulk, "_steps", one_step_only),
     "a bulk command reaches other tenants": of("delete", bulk, "_steps", without_tenant),
     "no filter means every job": of("matching", bulk, "check", everything_for_nothing),
+    "explain looks at the job's own queue only": of(
+        "explain", explanation, "find_ahead", nothing_ahead
+    ),
+    "explain tells of other tenants' queues": of(
+        "explain", precedence, "_request", asks_for_every_tenant
+    ),
     "the code of an error is not compared": of(
         "matching", Criteria, "takes", lambda self, job: right_takes(replace(self, codes=None), job)
     ),
