@@ -24,7 +24,7 @@ BUCKETS_MAX = 10_000
 LEADS_MAX = 4096
 """So many tenants take turns at one priority; beyond that a round ends early."""
 _UNLIMITED = sys.maxsize
-LATE_NS = 25_000_000
+LATE_NS = 100_000_000
 """A token that is taken so much after it came, and before the next one, puts off none of those behind it: no
 claim is made at the very moment. So in a span of T seconds as many more may start as come in this time, but
 never as much as one more in a span of whole tokens."""
