@@ -32,6 +32,9 @@ def test_names_in_any_case_and_defaults() -> None:
     assert options.url == f"sqlite:///{Path('jobs.db').absolute()}"
     assert options.priority == Priority.HIGH
     assert not options.atomic
+    assert options.key_hold is None
+    assert SinkOptions.parse({"url": URL, "key_hold": "24h"}).key_hold == 86_400
+    assert SinkOptions.parse({"url": URL, "key_hold": "90.5"}).key_hold == 90.5
     assert options.queue == "default"
 
 
@@ -42,6 +45,8 @@ def test_names_in_any_case_and_defaults() -> None:
         ({"url": URL, "quue": "x"}, "'quue'.*batch_size.*queue"),
         ({"url": "memory:"}, "one process"),
         ({"url": URL, "atomic": "yes"}, "true or false"),
+        ({"url": URL, "key_hold": "soon"}, "key_hold"),
+        ({"url": URL, "key_hold": "-1"}, "key_hold"),
         ({"url": URL, "bad_rows": "drop"}, "fail or reject"),
         ({"url": URL, "bad_rows": "reject"}, "belong together"),
         ({"url": URL, "rejects": "/x"}, "belong together"),

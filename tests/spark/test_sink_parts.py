@@ -132,6 +132,20 @@ def test_a_key_given_up_makes_no_second_job_of_the_same_write(durable_url: str) 
     assert new.created == 1
 
 
+@pytest.mark.parametrize("atomic", ["false", "true"])
+def test_a_key_may_be_held_whether_or_not_its_job_has_ended(durable_url: str, atomic: str) -> None:
+    rows = payloads(2, key=["a", None])
+    write(durable_url, rows, key_hold="24h", atomic=atomic)
+
+    async def end(manager: JobManager) -> None:
+        for job in await manager.claim("worker", limit=2):
+            await manager.complete(job.id, job.token)
+
+    with_manager(durable_url, end)
+    (again,) = write(durable_url, rows, write_id="another")
+    assert (again.created, again.repeated) == (1, 1)
+
+
 def test_rows_in_another_order_are_told_not_lost(durable_url: str) -> None:
     rows = payloads(10)
     own = writer(durable_url, rows.schema)

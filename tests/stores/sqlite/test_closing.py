@@ -54,6 +54,7 @@ VERBS: dict[str, Callable[[SqliteStore], Awaitable[Any]]] = {
     "claim": lambda store: store.claim(request()),
     "heads": lambda store: store.heads(request()),
     "claim_shares": lambda store: store.claim_shares(request(), [], []),
+    "next_due": lambda store: store.next_due(request()),
     "commit": lambda store: store.commit(Commit(changes=[])),
     "extend": lambda store: store.extend({}, NOW),
     "annotate": lambda store: store.annotate(Fence("a", "b"), Note(), NOW),

@@ -24,7 +24,7 @@ from headrace import codec, validation
 from headrace.errors import HeadraceError, StoreError
 from headrace.manager import JobManager
 from headrace.manager.admission import ADMISSION
-from headrace.manager.placement import Draft
+from headrace.manager.placement import Draft, KeyRule
 from headrace.spark.sink.failures import RowsChanged
 from headrace.spark.sink.groups import Flags, Numbers, draft_of, groups_of, key_of
 from headrace.spark.sink.message import GroupKey, TaskDone
@@ -176,7 +176,7 @@ class BulkSubmitter:
         if number is None:
             number = chunk.numbers[key] = len(chunk.groups)
             (lane,) = await self._store.lanes_of([draft.job])
-            chunk.groups.append(_group(draft, lane))
+            chunk.groups.append(_group(draft, lane, self.options))
         return number
 
     def _check_sizes(self, batch: Batch, limits: Numbers) -> None:
@@ -310,7 +310,7 @@ async def load_staged(
 
     async def attempt() -> None:
         now = manager.clock.now()
-        staged = [await _staged_part(manager, store, part, now) for part in in_bulk]
+        staged = [await _staged_part(manager, store, options, part, now) for part in in_bulk]
         async with load.transaction() as connection:
             if staged:
                 await load.load(connection, staged, now)
@@ -334,16 +334,19 @@ async def forget_staged(manager: JobManager, options: SinkOptions, write_id: str
 
 
 async def _staged_part(
-    manager: JobManager, store: PostgresStore, part: TaskDone, now: datetime
+    manager: JobManager, store: PostgresStore, options: SinkOptions, part: TaskDone, now: datetime
 ) -> StagedPart:
     drafts = [draft_of(manager, key, now) for key in part.staged_groups]
     lanes = await store.lanes_of([draft.job for draft in drafts])
-    groups = [_group(draft, lane) for draft, lane in zip(drafts, lanes, strict=True)]
+    groups = [_group(draft, lane, options) for draft, lane in zip(drafts, lanes, strict=True)]
     return StagedPart(part.partition, part.attempt, part.staged_rows, groups)
 
 
-def _group(draft: Draft, lane: int) -> Group:
+def _group(draft: Draft, lane: int, options: SinkOptions) -> Group:
+    """The job that stands for the group has no key: how long theirs hold is said here."""
     rule = draft.key_rule
+    if options.key_hold is not None:
+        rule = KeyRule(options.key_hold, released_when_terminal=False)
     return Group(draft.job, lane, rule.window_seconds, rule.released_when_terminal)
 
 

@@ -35,6 +35,8 @@ class SinkOptions(Discreet, frozen=True, kw_only=True):
     tenant: str | None = None
     """None: that of the application, or the default one."""
     priority: int = Priority.NORMAL
+    key_hold: float | None = None
+    """For how many seconds a row's key is held, whether or not its job has ended. None: the policy's."""
     atomic: bool = False
     """All rows or none. Otherwise each task stores its own as it goes."""
     rejects: str | None = None
@@ -105,6 +107,21 @@ def _number(what: str, maximum: int = validation.LIMIT_MAX) -> Reader:
     return read
 
 
+def _seconds(what: str) -> Reader:
+    def read(text: str) -> float:
+        return validation.check_seconds(_plain(text), what)
+
+    return read
+
+
+def _plain(text: str) -> float | str:
+    """Spark hands options over as text: seconds, or a duration such as `24h`."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def _write_id(text: str) -> str:
     if not _WRITE_ID.fullmatch(text):
         raise InvalidInput(
@@ -147,6 +164,7 @@ _READERS: Mapping[str, Reader] = {
     "queue": _name("queue"),
     "tenant": _name("tenant"),
     "priority": validation.check_priority,
+    "key_hold": _seconds("key_hold"),
     "atomic": _flag,
     "rejects": _path("rejects"),
     "rejects_max": _number("rejects_max"),

@@ -153,6 +153,7 @@ class Batch:
             run_at=values.get("run_at"),
             tags=_tags(values.get("tags")),
             key=values.get("key"),
+            key_hold_seconds=None if values.get("key") is None else options.key_hold,
             after=_after(values.get("after")),
             payload=_JSON_NULL,
         )
