@@ -25,7 +25,14 @@ POLICIES = Policies(
         keep_completed_seconds=300.0,
         keep_other_seconds=600.0,
     ),
-    queues={"kept": Policy(key_released_when_terminal=False, lease_seconds=None, fenced=False)},
+    queues={
+        "kept": Policy(
+            key_released_when_terminal=False,
+            lease_seconds=None,
+            fenced=False,
+            timeout_seconds=430.0,
+        )
+    },
 )
 
 NAMES = [f"j{n}" for n in range(12)]

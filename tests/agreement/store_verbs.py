@@ -14,13 +14,17 @@ from headrace import limits
 from headrace.errors import LogTrimmed
 from headrace.limits import Gate
 from headrace.manager import JobManager
+from headrace.model import DependencyKind
 from headrace.stores.base import (
     GATE,
     ClaimRequest,
+    Clash,
     EventQuery,
     Fence,
     Head,
+    Insertion,
     JobStore,
+    Kin,
     Note,
     Query,
     Record,
@@ -161,6 +165,29 @@ class StoreVerbs(Frame):
         self.stores(lambda store: store.annotate(fence, note, self.pair.clock.now()))
 
     @rule(
+        some=st.lists(names, min_size=1, max_size=3, unique=True),
+        drift=drifts,
+        forgotten=st.sampled_from([0, 0, 1]),
+        said=st.sampled_from([None, "version", "parents_max", "joins", "spawned"]),
+    )
+    def rely_on_kin(self, some: list[str], drift: int, forgotten: int, said: str | None) -> None:
+        """An insertion of nothing, by the graph as it is, or as somebody else may have read it."""
+
+        async def read(manager: JobManager) -> dict[str, Kin]:
+            return {name: await _kin(manager.store, name, drift, forgotten) for name in some}
+
+        kin = self.pair.look(read)
+        if said is not None:
+            kin = {name: Kin(**{said: getattr(one, said)}) for name, one in kin.items()}
+        wanted = Insertion(jobs=(), events=(), now=self.pair.clock.now(), kin=kin)
+
+        async def grown(manager: JobManager) -> list[str]:
+            answer = await manager.store.insert(wanted)
+            return sorted(answer.kin) if isinstance(answer, Clash) else []
+
+        self.pair.both(grown)
+
+    @rule(
         some=st.lists(names, min_size=2, max_size=6),
         drift=drifts,
         payload=some_bytes,
@@ -219,6 +246,20 @@ async def _rest(store: JobStore, cursor: str) -> int | None:
         return len(await store.events(EventQuery(after=cursor, limit=10_000)))
     except LogTrimmed:
         return None
+
+
+async def _kin(store: JobStore, name: str, drift: int, forgotten: int) -> Kin:
+    into = await store.edges(child_id=name)
+    out = await store.edges(parent_id=name)
+    spawned = [job.id for job in await store.spawned(name)]
+    job = (await store.get([name])).get(name)
+    joins = [edge.child_id for edge in out if edge.kind is DependencyKind.FAN_IN]
+    return Kin(
+        version=None if job is None else job.version + drift,
+        parents_max=max(0, len(into) + drift),
+        joins=joins[forgotten:],
+        spawned=spawned[forgotten:],
+    )
 
 
 def _share(head: Head, jobs: int) -> Share:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from headrace.model import Category, Event, EventKind, Failure, State
+from headrace.model import Category, DependencyKind, Event, EventKind, Failure, State
 from headrace.stores.base import KeyScope
 from headrace.testing.checker import (
     INVARIANTS,
@@ -233,6 +233,13 @@ def released_twice(history: History) -> History:
     return added(history, at, history.events[at])
 
 
+def joined_in_part(history: History) -> History:
+    """Its parent has spawned a job that it does not wait for."""
+    history = with_edge(history, "child", kind=DependencyKind.FAN_IN)
+    parent = next(edge.parent_id for edge in history.edges if edge.child_id == "child")
+    return with_job(history, "lost", parent_id=parent)
+
+
 def fallen_for_nothing(history: History) -> History:
     at = place(history, "fallen", EventKind.DEAD)
     return with_event(history, at, after=State.FAILED)
@@ -339,6 +346,7 @@ BREACHES: tuple[tuple[int, Callable[[History], History]], ...] = (
     (8, child_before_its_parent),
     (8, any_before_all),
     (8, released_twice),
+    (8, joined_in_part),
     (8, fallen_for_nothing),
     (8, ran_before_its_parent_returned),
     (8, ran_though_its_parent_never_returned),

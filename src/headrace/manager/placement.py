@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -60,6 +60,8 @@ async def place(
     needs = {draft.job.id: _by_twin(draft.dependencies, twins) for draft in drafts}
     kinship = Kinship(context)
     needs = await _with_spawned(context, kinship, needs)
+    if spawner is not None:
+        needs = _with_mates(needs, batch.values(), spawner.job_id)
     stored = await _stored_parents(context, batch, needs)
     order = graph.order(
         {
@@ -119,6 +121,35 @@ async def _with_spawned(
             graph.check_width(child, len(more))
         graph.check_width(child, len(more))
         widened[child] = tuple(more.values())
+    return widened
+
+
+def _with_mates(
+    needs: Mapping[str, tuple[Dependency, ...]], batch: Iterable[Job], spawner_id: str
+) -> dict[str, tuple[Dependency, ...]]:
+    """A join that is spawned by what it waits for waits for what is spawned with it, too.
+
+    But not for what waits for such a join itself.
+    """
+    behind = [
+        child
+        for child, wanted in needs.items()
+        if any(need.job_id == spawner_id and need.kind is DependencyKind.FAN_IN for need in wanted)
+    ]
+    if not behind:
+        return dict(needs)
+    joins = set(behind)
+    for job_id in behind:  # grows while it is walked
+        for child, wanted in needs.items():
+            if child not in behind and any(need.job_id == job_id for need in wanted):
+                behind.append(child)
+    mates = [job.id for job in batch if job.parent_id == spawner_id and job.id not in behind]
+    widened = dict(needs)
+    for join in joins:
+        more = {need.job_id: need for need in needs[join]}
+        more |= {mate: Dependency(mate, DependencyKind.FAN_IN) for mate in mates}
+        graph.check_width(join, len(more))
+        widened[join] = tuple(more.values())
     return widened
 
 

@@ -169,7 +169,9 @@ def _at(seconds: float) -> datetime:
 
 def _due(seconds: float) -> Job:
     moment = _at(seconds)
-    return draft(created_at=moment, run_at=moment, updated_at=moment, lease_seconds=None)
+    return draft(
+        created_at=moment, run_at=moment, updated_at=moment, lease_seconds=None, expires_at=None
+    )
 
 
 def _schema(store: PostgresStore) -> str:

@@ -18,6 +18,10 @@ def dependencies_kept(history: History) -> Iterator[Breach]:
     for edge in history.edges:
         into.setdefault(edge.child_id, []).append(edge)
     ends = _ends(history)
+    spawned: dict[str, list[str]] = {}
+    for job in history.jobs.values():
+        if job.parent_id is not None:
+            spawned.setdefault(job.parent_id, []).append(job.id)
     for job in history.jobs.values():
         yield from _released_once(history, job)
         edges = into.get(job.id, [])
@@ -25,6 +29,7 @@ def dependencies_kept(history: History) -> Iterator[Breach]:
             yield from _in_order(history, job, edges, ends)
             yield from _in_order_of_runs(history, job, edges)
             yield from _forgotten(history, job, edges)
+            yield from _joined(job, edges, spawned)
         elif job.state is State.BLOCKED:
             yield Breach(job.id, "it waits for nothing")
 
@@ -77,6 +82,21 @@ def _known(
         ended_at, outcome = ends.get(edge.parent_id, (place, None))
         known.append((edge.kind, outcome if ended_at < place else None))
     return known
+
+
+def _joined(
+    job: Job, edges: Sequence[Edge], spawned: Mapping[str, Sequence[str]]
+) -> Iterator[Breach]:
+    """Who waits for a job by FAN_IN waits for all that it has spawned, whoever came first."""
+    parents = {edge.parent_id for edge in edges}
+    for edge in edges:
+        # One that was spawned by the job it joins does not wait for what waits for itself.
+        if edge.kind is DependencyKind.FAN_IN and job.parent_id != edge.parent_id:
+            for one in spawned.get(edge.parent_id, ()):
+                if one not in parents and one != job.id:
+                    yield Breach(
+                        job.id, f"it joins {edge.parent_id}, and not {one}, which that has spawned"
+                    )
 
 
 def _in_order_of_runs(history: History, job: Job, edges: Sequence[Edge]) -> Iterator[Breach]:

@@ -110,6 +110,27 @@ async def grandchildren(env: Env) -> None:
     await joined_by_all(manager, "mother", token, "g2", "g1")
 
 
+@suite.case("FAN_IN", "a join that its parent spawns waits for what is spawned with it")
+async def spawned_together(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "mother")
+    _, token = await take(manager, "mother")
+    await manager.spawn(
+        "mother",
+        token,
+        [
+            JobSpec(type="t", id="c1"),
+            JobSpec(type="t", id="join", after=[fan_in("mother")]),
+            JobSpec(type="t", id="c2", after=["c1"]),
+            JobSpec(type="t", id="then", after=["join"]),
+            JobSpec(type="t", id="last", after=["then"]),
+        ],
+    )
+    await joined_by_all(manager, "mother", token, "c1", "c2")
+    for job_id in ("join", "then", "last"):
+        await finish(manager, job_id)
+
+
 @suite.case(
     "FAN_IN races", "of two spawns at once that close a circle through joins one is refused"
 )
