@@ -15,7 +15,7 @@ DEV := $(VENV)/.dev-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test spark-tests demo bench proofs storm docs format clean
+.PHONY: help setup check test spark-tests demo bench proofs fuzz storm docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,6 +51,12 @@ proofs: $(DEV) ## Run the long proofs: millions of waiting jobs, ten processes (
 	$(BIN)/python bench/servers.py redis tests/processes/drain.py --jobs 50000 --processes 10 --p99-max 100
 	$(BIN)/python -m tests.stores.postgres.held
 	$(MAKE) storm
+
+fuzz: $(DEV) ## Call everything public with anything on each store, 80,000 times, and find what leaks
+	$(BIN)/python -m tests.fuzz --url memory:
+	$(BIN)/python -m tests.fuzz
+	$(BIN)/python bench/servers.py postgres tests/fuzz/__main__.py
+	$(BIN)/python bench/servers.py redis tests/fuzz/__main__.py
 
 storm: $(DEV) ## Kill and stop workers at random on each durable store, and check every promise
 	$(BIN)/python -m tests.faults.storm

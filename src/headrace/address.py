@@ -83,6 +83,12 @@ def split(url: object) -> Parts:
     return Parts(scheme, user, hosts, parts.path, parts.query)
 
 
+def scheme_of(url: object) -> str:
+    """As it is written, of anything at all; "" where there is none."""
+    found = _SCHEME.match(str.__str__(url)) if isinstance(url, str) else None
+    return found[1].lower() if found else ""
+
+
 def joined(parts: Parts) -> str:
     """The url that `split` takes apart so: in the plain store's spelling."""
     authority = f"{parts.user.replace('@', '%40')}@{parts.hosts}" if parts.user else parts.hosts
@@ -95,6 +101,7 @@ def shown(url: object) -> str:
     """The url for people: without user, password and options. Where it cannot be told apart, without more."""
     if not isinstance(url, str):
         return f"a {type(url).__name__}"
+    url = str.__str__(url)
     parts = _urlsplit(url)
     if parts is not None and "://" in url:
         rest = f"{parts.path}?{parts.query}#{parts.fragment}"
@@ -124,11 +131,12 @@ def _text(url: object) -> str:
         raise UnknownStore(
             f"the url of a store is text, not {type(url).__name__}; nothing was opened"
         )
+    url = str.__str__(url)
     if not url.strip() or len(url) > URL_CHARS_MAX or not url.isprintable():
         raise UnknownStore(
             f"the url of a store is 1 to {URL_CHARS_MAX} printable characters; nothing was opened"
         )
-    return str(url)
+    return url
 
 
 def _urlsplit(url: str) -> SplitResult | None:

@@ -105,8 +105,10 @@ def _refuse_what_would_change(value: Any, what: str) -> None:
                     f"the {what} holds {item}, which JSON has no word for; nothing was stored"
                 )
         elif isinstance(item, dict):
-            stack.extend(item.values())
-        elif isinstance(item, list | tuple | set | frozenset):
+            stack.extend(dict.values(item))
+        elif isinstance(item, list):
+            stack.extend(list.__iter__(item))  # as the encoder does, whatever a subclass would say
+        elif isinstance(item, tuple | set | frozenset):
             stack.extend(item)
         elif isinstance(item, msgspec.Raw):
             _decoder.decode(item)  # it is written as it stands, so it must be JSON

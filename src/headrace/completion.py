@@ -62,9 +62,13 @@ class Occasion(msgspec.Struct, frozen=True, kw_only=True):
         return (own if isinstance(own, dict) else {"payload": own}) | dict(self.about)
 
 
+def _is_empty(hooks: object) -> bool:
+    return type(hooks) is tuple and not hooks
+
+
 def follow_ups(spec: JobSpec, job: Job, *, deliver: bool) -> list[JobSpec]:
     """The jobs that are stored with this one because they wait for its end."""
-    if spec.on_success == () == spec.on_failure and job.callback_url is None:
+    if _is_empty(spec.on_success) and _is_empty(spec.on_failure) and job.callback_url is None:
         return []  # nearly every job
     brought = [
         *(_hook(one, job.id, Role.ON_SUCCESS) for one in hooks(spec.on_success, "on_success")),

@@ -6,12 +6,13 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
 
 from headrace import address
 from headrace.clock import Clock, StoreClock
 from headrace.crypto import KeyRing
+from headrace.door import checked
 from headrace.errors import InvalidInput, UnknownStore
 from headrace.manager import JobManager
 from headrace.manager.context import read_clock
@@ -21,6 +22,7 @@ from headrace.stores.base import JobStore
 _registered: dict[str, Callable[[str], Awaitable[JobStore]]] = {}
 
 
+@checked
 async def connect(
     url: str | JobStore,
     *,
@@ -52,9 +54,9 @@ async def connect(
 
 async def _store(given: str | JobStore, *, migrate: bool, create: bool) -> JobStore:
     # A store is known by what it can do: whoever wrote it need not have heard of ours.
-    if not isinstance(given, str) and callable(getattr(given, "insert", None)):
-        return given
-    return await open_store(given, migrate=migrate, create=create)  # type: ignore[arg-type]  # refuses what is no text
+    if all(callable(getattr(given, verb, None)) for verb in ("insert", "claim", "now")):
+        return cast("JobStore", given)
+    return await open_store(cast("str", given), migrate=migrate, create=create)
 
 
 async def measured_clock(store: JobStore) -> StoreClock:
@@ -68,8 +70,9 @@ async def open_store(url: str, *, migrate: bool = False, create: bool = True) ->
 
     SQLAlchemy's spellings (`postgresql+asyncpg://`, `sqlite+aiosqlite:///`) are those of the plain store.
     """
-    if (opener := _registered.get(str(url).partition(":")[0].lower())) is not None:
-        return await opener(url)
+    scheme = address.scheme_of(url)
+    if scheme in _registered:
+        return await _registered[scheme](url)
     parts = address.split(url)
     plain, shown = address.joined(parts), address.shown(url)
     match parts.scheme:

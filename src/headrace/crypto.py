@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
+from headrace import validation
+from headrace.door import checked, guarded
 from headrace.envelope import KEY_ID, KEY_ID_CHARS_MAX, VERSION, Body
 from headrace.errors import CannotDecrypt, InvalidKeyRing
 
@@ -34,12 +36,14 @@ class Place(NamedTuple):
     field: str
 
 
+@guarded
 class KeyRing:
     """Keys by id. New contents are encrypted with the primary key; each key decrypts what it encrypted.
 
     `random_bytes` gives the nonces: 96 random bits each, so a key is good for some four billion contents.
     """
 
+    @checked
     def __init__(
         self,
         keys: Mapping[str, bytes],
@@ -87,8 +91,10 @@ class KeyRing:
     def from_file(cls, path: str | Path) -> KeyRing:
         try:
             text = Path(path).read_text("utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise InvalidKeyRing(f"the key ring {path} cannot be read: {error}") from error
+        except (OSError, ValueError) as error:
+            raise InvalidKeyRing(
+                f"the key ring {validation.told(str(path))} cannot be read: {error}"
+            ) from error
         return cls.parse(text)
 
     @classmethod

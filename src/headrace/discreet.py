@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import msgspec
 
+from headrace import address
+
 SECRET = frozenset(
     {
         "body_json",
@@ -15,6 +17,7 @@ SECRET = frozenset(
         "checkpoint",
         "checkpoint_json",
         "connection",
+        "connection_string",
         "data",
         "detail_json",
         "dsn",
@@ -39,6 +42,8 @@ SECRET = frozenset(
     }
 )
 """Fields that may hold contents of jobs, tokens, passwords or keys."""
+_URLS = frozenset({"connection_string", "url"})
+"""Of these, what may be shown is shown."""
 
 
 class Discreet(msgspec.Struct, frozen=True):
@@ -48,9 +53,9 @@ class Discreet(msgspec.Struct, frozen=True):
         fields = msgspec.structs.fields(type(self))
         values = ((each.name, each.default, getattr(self, each.name)) for each in fields)
         told = ", ".join(
-            f"{name}={value!r}"
+            f"{name}={address.shown(value) if name in _URLS else value!r}"
             for name, default, value in values
-            if name not in SECRET and not _is(value, default)
+            if (name not in SECRET or name in _URLS) and not _is(value, default)
         )
         return f"{type(self).__name__}({told})"
 

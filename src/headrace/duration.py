@@ -36,7 +36,7 @@ def seconds_of(value: object) -> object:
     """A timedelta or a text as seconds; anything else as it is. ValueError for a text that is no duration."""
     if isinstance(value, timedelta):
         return value.total_seconds()
-    return parse(value) if isinstance(value, str) else value
+    return parse(str.__str__(value)) if isinstance(value, str) else value
 
 
 def brief(seconds: float) -> str:

@@ -20,6 +20,7 @@ from headrace import history
 from headrace.clock import STEP_SECONDS, seconds_ahead
 from headrace.discreet import Discreet
 from headrace.errors import (
+    InvalidInput,
     InvalidTransition,
     JobCancelled,
     JobTerminal,
@@ -407,7 +408,11 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     at = max(now, job.updated_at)
     if seconds_ahead(at, now) <= STEP_SECONDS:
         now = at
-    verb = VERBS[type(command)]
+    verb = VERBS.get(type(command))
+    if verb is None:
+        raise InvalidInput(
+            f"a {type(command).__name__} is not a command of the lifecycle; job {job.id} was left as it is"
+        )
     token = command.token if isinstance(command, _WorkerCommand) else None
     if token is not None:
         check_lease(_as_reported(job, command), token, now)

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from headrace import validation
+from headrace import door, validation
 from headrace.codec import PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX
 from headrace.duration import DELAY_SECONDS_MAX, seconds_of
 from headrace.errors import InvalidInput, InvalidLimit
@@ -46,6 +46,12 @@ class OnDuplicateId(enum.StrEnum):
     EXISTING = "existing"
 
 
+_DURATIONS = (
+    *("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"),
+    *("keep_completed_seconds", "keep_other_seconds"),
+)
+
+
 class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """The rules of one queue. Durations in seconds, or text as in `"2h"`; None: no such bound."""
 
@@ -75,6 +81,9 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     """A job's `callback_url` is told of its end. False: the url is only kept, as the specifications do."""
 
     def __post_init__(self) -> None:
+        for name in _DURATIONS:
+            _number(self, name)
+        door.check_fields(self)
         for name in ("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"):
             value = _number(self, name)
             if value is not None and not 0 < value < float("inf"):
@@ -87,8 +96,8 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
             validation.check_limit(self.max_attempts, "max_attempts")
         if not isinstance(self.backoff, Backoff):
             raise InvalidInput(
-                f"backoff is {self.backoff!r}: write Exponential(initial=1, cap=3600), Constant(5), "
-                "or Custom(…) of headrace.retry"
+                f"backoff is {validation.told(self.backoff)}: write Exponential(initial=1, cap=3600), "
+                "Constant(5), or Custom(…) of headrace.retry"
             )
         if not 0 < self.payload_bytes_max <= PAYLOAD_BYTES_MAX:
             raise InvalidLimit(
@@ -102,10 +111,10 @@ def _number(holder: Policy | Policies, name: str) -> float | None:
         value: Any = seconds_of(getattr(holder, name))
     except ValueError as error:
         raise InvalidLimit(
-            f"{name} is {getattr(holder, name)!r}, not a duration: write 90s, 5m, 2h or 30d"
+            f"{name} is {validation.told(getattr(holder, name))}, not a duration: write 90s, 5m, 2h or 30d"
         ) from error
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise InvalidLimit(f"{name} is {value!r}; it must be seconds, or None")
+        raise InvalidLimit(f"{name} is {validation.told(value)}; it must be seconds, or None")
     force_setattr(holder, name, value)
     return value
 
@@ -141,11 +150,8 @@ class Policies(msgspec.Struct, frozen=True):
     """Whether maintenance trims the log where no reader is registered."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.default, Policy):
-            raise InvalidInput(f"the default policy is {self.default!r}, not a Policy")
-        for queue, policy in self.queues.items():
-            if not isinstance(policy, Policy):
-                raise InvalidInput(f"the policy of queue {queue!r} is {policy!r}, not a Policy")
+        _number(self, "keep_events_seconds")
+        door.check_fields(self)
         keep = _number(self, "keep_events_seconds")
         if keep is not None and not 0 <= keep < float("inf"):
             raise InvalidLimit(f"keep_events_seconds is {keep}; it must be 0 or more, or None")

@@ -104,7 +104,7 @@ class Exponential(_Backoff, frozen=True, tag="exponential"):
         given: Any = self.multiplier
         if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
             raise InvalidLimit(
-                f"multiplier of a backoff is {given!r}; it must be a number of 0 or more; "
+                f"multiplier of a backoff is {validation.told(given)}; it must be a number of 0 or more; "
                 f"{validation.UNCHANGED}"
             )
 
@@ -139,7 +139,7 @@ class Table(_Backoff, frozen=True, tag="table"):
     def __post_init__(self) -> None:
         delays = tuple(
             validation.check_seconds(seconds, "a delay of a table", zero=True)
-            for seconds in self.delays
+            for seconds in validation.listed(self.delays, "delays")
         )
         validation.check_limit(
             len(delays), "the number of delays", minimum=0, maximum=TABLE_DELAYS_MAX

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from headrace import codec, retry, validation
 from headrace.discreet import Discreet
+from headrace.door import looked_into_later
 from headrace.duration import Seconds
 from headrace.errors import InvalidId, InvalidInput, InvalidLimit, InvalidTime
 from headrace.model import (
@@ -27,6 +28,7 @@ from headrace.policy import IdSource, Policy
 After = Dependency | Job | str | Iterable[Dependency | Job | str]
 
 
+@looked_into_later
 class JobSpec(Discreet, frozen=True, kw_only=True):
     """A job to be. What is left out comes from the policy of its queue."""
 
@@ -102,7 +104,7 @@ def hooks(given: object, what: str) -> tuple[JobSpec, ...]:
     for one in several:
         if not isinstance(one, JobSpec):
             raise InvalidInput(
-                f"{what} must be a list of JobSpecs, not {given!r}; {validation.UNCHANGED}"
+                f"{what} must be a list of JobSpecs, not {validation.told(given)}; {validation.UNCHANGED}"
             )
     return several
 
@@ -154,13 +156,16 @@ def dependencies(spec: JobSpec) -> tuple[Dependency, ...]:
         after = (after,)
     elif isinstance(after, bytes | Mapping) or not isinstance(after, Iterable):
         raise InvalidInput(
-            f"after is {after!r}; it must be a job, an id, or several of them; {validation.UNCHANGED}"
+            f"after is {validation.told(after)}; it must be a job, an id, or several of them; "
+            f"{validation.UNCHANGED}"
         )
     found: dict[str, Dependency] = {}
     for item in after:
         one = item if isinstance(item, Dependency) else Dependency(item)  # type: ignore[arg-type]
         if not isinstance(one.kind, DependencyKind):
-            raise InvalidInput(f"{one.kind!r} is not a kind of dependency; {validation.UNCHANGED}")
+            raise InvalidInput(
+                f"{validation.told(one.kind)} is not a kind of dependency; {validation.UNCHANGED}"
+            )
         job_id = validation.check_id(_id_of(one.job_id))
         one = Dependency(job_id, one.kind)
         found[job_id] = stricter(found[job_id], one) if job_id in found else one

@@ -34,6 +34,22 @@ YEAR_MIN, YEAR_MAX = 1970, 9000
 _LEVELS = {text: level for level in Priority for text in (level.name.lower(), str(level.value))}
 
 UNCHANGED = "nothing was stored or changed"
+_TOLD_CHARS_MAX = 80
+_TOLD_DIGITS_MAX = 40
+_TOLD = (str, bytes, float, bool, type(None), datetime)
+
+
+def told(value: object) -> str:
+    """A value for a message: short, and without asking it anything that it could answer badly."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        number = int.__index__(value)
+        return str(number) if abs(number) < 10**_TOLD_DIGITS_MAX else "a number of many digits"
+    if type(value) in _TOLD:
+        text = repr(value[:_TOLD_CHARS_MAX] if isinstance(value, str | bytes) else value)
+        return text if len(text) <= _TOLD_CHARS_MAX else f"{text[:_TOLD_CHARS_MAX]}…"
+    if isinstance(value, enum.Enum):
+        return str(value.name)
+    return f"a {type(value).__name__}"
 
 
 def check_id(value: object) -> str:
@@ -42,8 +58,7 @@ def check_id(value: object) -> str:
 
 def check_ids(values: Iterable[object]) -> tuple[str, ...]:
     """In order, without repeats."""
-    _refuse_text(values, "ids")
-    return tuple(dict.fromkeys(check_id(value) for value in values))
+    return tuple(dict.fromkeys(check_id(value) for value in listed(values, "ids")))
 
 
 def check_name(value: object, what: str) -> str:
@@ -53,8 +68,7 @@ def check_name(value: object, what: str) -> str:
 def check_names(values: Iterable[object] | None, what: str) -> tuple[str, ...] | None:
     if values is None:
         return None
-    _refuse_text(values, f"{what}s")
-    return tuple(dict.fromkeys(check_name(value, what) for value in values))
+    return tuple(dict.fromkeys(check_name(value, what) for value in listed(values, f"{what}s")))
 
 
 def check_key(value: object) -> str:
@@ -63,13 +77,12 @@ def check_key(value: object) -> str:
 
 def check_tags(values: Iterable[object] | Mapping[str, object]) -> tuple[str, ...]:
     """Sorted, without repeats. A map entry is the tag `key=value`."""
-    _refuse_text(values, "tags")
     if isinstance(values, Mapping):
         values = [
-            f"{_text(name, 'a tag', TAG_CHARS_MAX, InvalidName)}={value}"
+            f"{_text(name, 'a tag', TAG_CHARS_MAX, InvalidName)}={_tag_value(value)}"
             for name, value in values.items()
         ]
-    tags = {_text(value, "a tag", TAG_CHARS_MAX, InvalidName) for value in values}
+    tags = {_text(value, "a tag", TAG_CHARS_MAX, InvalidName) for value in listed(values, "tags")}
     if len(tags) > TAGS_MAX:
         raise InvalidName(f"there are {len(tags)} tags, the limit is {TAGS_MAX}; {UNCHANGED}")
     return tuple(sorted(tags))
@@ -78,26 +91,28 @@ def check_tags(values: Iterable[object] | Mapping[str, object]) -> tuple[str, ..
 def check_priority(value: object) -> int:
     """0 to 4, or the name of the level: `critical`, `high`, `normal`, `low`, `bulk`."""
     if isinstance(value, str):
-        value = _LEVELS.get(value.strip().lower(), value)
+        value = _LEVELS.get(str.__str__(value).strip().lower(), value)
+    elif isinstance(value, int) and not isinstance(value, bool):
+        value = int.__index__(value)
     if (
         isinstance(value, bool)
         or not isinstance(value, int)
         or value not in Priority.__members__.values()
     ):
         names = ", ".join(f"{level.value} {level.name}" for level in Priority)
-        raise InvalidPriority(f"priority {value!r} is not one of {names}; {UNCHANGED}")
+        raise InvalidPriority(f"priority {told(value)} is not one of {names}; {UNCHANGED}")
     return int(value)
 
 
 def check_time(value: object, what: str) -> datetime:
     """The same moment in UTC."""
     if not isinstance(value, datetime):
-        raise InvalidTime(f"{what} is {value!r}, not a datetime; {UNCHANGED}")
+        raise InvalidTime(f"{what} is {told(value)}, not a datetime; {UNCHANGED}")
     if value.tzinfo is None or value.utcoffset() is None:
         raise InvalidTime(f"{what} {value.isoformat()} has no time zone; {UNCHANGED}")
     try:
         moment = value.astimezone(UTC)
-    except OverflowError as error:
+    except (OverflowError, ValueError) as error:
         raise InvalidTime(
             f"{what} {value.isoformat()} is outside the calendar; {UNCHANGED}"
         ) from error
@@ -109,22 +124,29 @@ def check_time(value: object, what: str) -> datetime:
 
 
 def check_limit(value: object, what: str, *, minimum: int = 1, maximum: int = LIMIT_MAX) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
+    number = (
+        int.__index__(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    )
+    if number is None or number < minimum:
         raise InvalidLimit(
-            f"{what} is {value!r}; it must be a whole number of {minimum} or more; {UNCHANGED}"
+            f"{what} is {told(value)}; it must be a whole number of {minimum} or more; {UNCHANGED}"
         )
-    if value > maximum:
-        raise InvalidLimit(f"{what} is {value}, the limit is {maximum}; {UNCHANGED}")
-    return value
+    if number > maximum:
+        raise InvalidLimit(f"{what} is {told(number)}, the limit is {maximum}; {UNCHANGED}")
+    return number
 
 
 def check_seconds(value: object, what: str, *, zero: bool = False) -> float:
     """A finite duration, more than 0 (or 0 too), at most ten years; given as users do, `Seconds`."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = int.__index__(value)
+    elif isinstance(value, float):
+        value = float.__float__(value)
     try:
         value = duration.seconds_of(value)
     except ValueError as error:
         raise InvalidLimit(
-            f"{what} is {value!r}, not a duration: write 90s, 5m, 2h or 30d; {UNCHANGED}"
+            f"{what} is {told(value)}, not a duration: write 90s, 5m, 2h or 30d; {UNCHANGED}"
         ) from error
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) > DELAY_SECONDS_MAX:
         raise InvalidLimit(
@@ -133,7 +155,7 @@ def check_seconds(value: object, what: str, *, zero: bool = False) -> float:
     number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     if not number or value < 0 or (value == 0 and not zero):  # type: ignore[operator]  # a number by now
         least = "0 or more" if zero else "more than 0"
-        raise InvalidLimit(f"{what} is {value!r}; it must be {least} seconds; {UNCHANGED}")
+        raise InvalidLimit(f"{what} is {told(value)}; it must be {least} seconds; {UNCHANGED}")
     seconds = float(value)  # type: ignore[arg-type]  # a number by now
     if seconds > DELAY_SECONDS_MAX:
         raise InvalidLimit(
@@ -149,9 +171,9 @@ def check_word(value: object, words: type[_Word]) -> _Word:
     """One of an enumeration's words, given as such or as its text."""
     try:
         return words(value)
-    except ValueError as error:
+    except Exception as error:  # also one that cannot be compared
         known = ", ".join(str(word.value) for word in words)
-        raise InvalidInput(f"{value!r} is not one of {known}; {UNCHANGED}") from error
+        raise InvalidInput(f"{told(value)} is not one of {known}; {UNCHANGED}") from error
 
 
 def check_message(value: object, what: str) -> str:
@@ -191,13 +213,14 @@ def _text(
 ) -> str:
     if not isinstance(value, str):
         raise error(f"{what} is {type(value).__name__}, not text; {UNCHANGED}")
+    value = str.__str__(value)  # plain text, whatever subclass of it was given
     if not value.strip():
         raise error(f"{what} is empty; {UNCHANGED}")
     if len(value) > chars_max:
         raise error(f"{what} has {len(value)} characters, the limit is {chars_max}; {UNCHANGED}")
     if not value.isprintable() and (printable or "\0" in value or not _is_unicode(value)):
         raise error(f"{what} {value[:40]!r} has a character that cannot be printed; {UNCHANGED}")
-    return str(value)  # plain text, whatever subclass of it was given
+    return value
 
 
 def _is_unicode(value: str) -> bool:
@@ -208,12 +231,27 @@ def _is_unicode(value: str) -> bool:
     return True
 
 
-def _refuse_text(values: object, what: str) -> None:
+def _tag_value(value: object) -> str:
+    try:
+        return f"{value}"
+    except Exception as error:
+        raise InvalidName(
+            f"the value of a tag is {told(value)}, which cannot be written; {UNCHANGED}"
+        ) from error
+
+
+def listed(values: object, what: str) -> list[object]:
     """A lone string is an iterable of its letters: never what was meant."""
     if not isinstance(values, Iterable):
-        raise InvalidName(f"{what} must be a list, not {values!r}; {UNCHANGED}")
+        raise InvalidName(f"{what} must be a list, not {told(values)}; {UNCHANGED}")
     if isinstance(values, str | bytes):
-        raise InvalidName(f"{what} must be a list, not one text ({values[:40]!r}); {UNCHANGED}")
+        raise InvalidName(f"{what} must be a list, not one text ({told(values)}); {UNCHANGED}")
+    try:
+        return list(values)
+    except Exception as error:
+        raise InvalidName(
+            f"{what} cannot be gone through: {type(error).__name__}; {UNCHANGED}"
+        ) from error
 
 
 def is_subset(wanted: Sequence[str], present: Sequence[str]) -> bool:

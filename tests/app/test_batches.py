@@ -131,7 +131,7 @@ async def test_finds_go_through_all_pages_also_without_a_loop(tmp_path: Path) ->
         page = await app.find(tasks=["pair"], limit=2)
         assert [job.payload["n"] for job in page] == [0, 1]
         assert len([job async for job in app.find(states=["pending"], cursor=page.cursor)]) == 149
-        with pytest.raises(InvalidInput, match="tasks must be a list"):
+        with pytest.raises(InvalidInput, match="tasks is a Task, not a list"):
             app.find(tasks=pair)  # type: ignore[arg-type]
 
     def in_thread() -> list[int]:

@@ -32,7 +32,7 @@ MODULE = """
 import asyncio
 from headrace import Headrace
 
-app = Headrace("memory:")
+app = Headrace()
 
 @app.task
 async def short(n: int) -> int:

@@ -40,6 +40,7 @@ from headrace.app.workflows import chain, group
 from headrace.clock import Clock
 from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
+from headrace.door import checked, guarded
 from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
 from headrace.manager import Batch, BatchProgress, Found, JobManager, Overview, Page
 from headrace.manager.batches import PIECE_JOBS
@@ -77,6 +78,7 @@ class Registration(Protocol):
     def __call__(self, function: Callable[P, R], /) -> Task[P, R]: ...
 
 
+@guarded
 class Headrace:
     """`app = Headrace("sqlite:///jobs.db")`: registers tasks, submits jobs, waits for their results.
 
@@ -84,6 +86,7 @@ class Headrace:
     `app.sync` has the same methods for code without an event loop.
     """
 
+    @checked
     def __init__(
         self,
         url: str | None = None,
@@ -437,7 +440,9 @@ class Headrace:
             return task
         found = self._tasks.get(task)
         if found is None:
-            raise UnknownTask(f"no task is registered as {task!r}; nothing was stored")
+            raise UnknownTask(
+                f"no task is registered as {validation.told(task)}; nothing was stored"
+            )
         return found
 
 
@@ -452,7 +457,9 @@ def _batch_id(batch: Batch | str) -> str:
 def _types(tasks: Iterable[Task[..., Any] | str]) -> list[str]:
     """The types of jobs that these tasks run, of every version of their arguments."""
     if isinstance(tasks, str | Task):
-        raise InvalidInput(f"tasks must be a list, not {tasks!r}; nothing was changed")
+        raise InvalidInput(
+            f"tasks must be a list, not {validation.told(tasks)}; nothing was changed"
+        )
     return [
         type_ for task in tasks for type_ in (task.types if isinstance(task, Task) else (task,))
     ]
@@ -466,7 +473,7 @@ def _isolation(function: Callable[..., Any], given: str | Isolation | None, name
         chosen = Isolation(given)
     except ValueError as error:
         raise InvalidInput(
-            f"isolation={given!r} of task {name!r}: it is loop, thread or process"
+            f"isolation={validation.told(given)} of task {name!r}: it is loop, thread or process"
         ) from error
     if is_async != (chosen is Isolation.LOOP) and chosen is not Isolation.PROCESS:
         kind = "an async" if is_async else "a sync"

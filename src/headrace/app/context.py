@@ -13,6 +13,8 @@ from headrace import codec, completion, lifecycle, validation
 from headrace.app.bridge import Bridge
 from headrace.app.results import BatchResult, batch_results
 from headrace.clock import Clock
+from headrace.discreet import Discreet
+from headrace.door import guarded
 from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, Snooze
 from headrace.manager import JobManager
@@ -39,7 +41,7 @@ class PreviousAttempt(msgspec.Struct, frozen=True, kw_only=True):
     failed_at: datetime | None
 
 
-class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LogLine(Discreet, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line that a handler logged."""
 
     at: datetime
@@ -50,6 +52,7 @@ class LogLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Where the attempt failed, if it did. Only the last few lines that have one keep it."""
 
 
+@guarded
 class Context:
     """One attempt of one job, as its handler sees it.
 

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
+from headrace import validation
 from headrace.errors import InvalidInput, PermanentError, Snooze
 from headrace.manager import JobManager
 from headrace.model import Job, State
@@ -56,12 +57,15 @@ def result_of(job: Job[T] | JobSpec) -> T:
 
 def results_of(jobs: Iterable[Job[T] | JobSpec]) -> list[T]:
     """The results of all of them, in this order, as one argument."""
-    return cast("list[T]", ResultOf(tuple(_id_of(job) for job in jobs), is_list=True))
+    return cast(
+        "list[T]",
+        ResultOf(tuple(_id_of(job) for job in validation.listed(jobs, "jobs")), is_list=True),
+    )
 
 
 def _id_of(job: object) -> str:
     if isinstance(job, Job | JobSpec) and job.id is not None:
-        return job.id
+        return validation.check_id(job.id)
     if isinstance(job, JobSpec):
         raise InvalidInput(
             "a spec whose result is wanted needs an id: task.options(id=…).spec(…); nothing was stored"

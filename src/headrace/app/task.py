@@ -17,6 +17,7 @@ from headrace import codec, retry, validation
 from headrace.app.arguments import Arguments
 from headrace.app.inputs import RESULTS, named_jobs
 from headrace.discreet import Discreet
+from headrace.door import guarded
 from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
 from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
@@ -88,6 +89,7 @@ class Options(Discreet, frozen=True, kw_only=True):
     """Run once the job has ended in any other way."""
 
 
+@guarded
 class Task(Generic[P, R]):
     """A registered function. Calling it runs it here and now; `submit` makes a job of the call."""
 
@@ -264,7 +266,12 @@ class Task(Generic[P, R]):
     def _unique_key(self, whole: Mapping[str, Any]) -> str:
         named = _unique_names(self.given)
         chosen = whole if named is None else {name: whole.get(name) for name in named}
-        encoded = msgspec.json.encode(chosen, order="sorted")
+        try:
+            encoded = msgspec.json.encode(chosen, order="sorted")
+        except (TypeError, ValueError) as error:
+            raise InvalidPayload(
+                f"the arguments that make the job unique cannot be written: {error}; nothing was stored"
+            ) from error
         return f"unique:{hashlib.sha256(encoded).hexdigest()}"
 
 

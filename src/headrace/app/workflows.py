@@ -10,11 +10,13 @@ from msgspec.structs import replace
 
 from headrace.app.inputs import result_of, results_of
 from headrace.app.task import Task
+from headrace.door import checked
 from headrace.errors import InvalidInput
 from headrace.graph import DEPENDENCIES_MAX
 from headrace.spec import JobSpec
 
 
+@checked
 def chain(first: JobSpec, *then: Task[..., Any]) -> tuple[JobSpec, ...]:
     """Each task is called with the result of the one before as its first argument."""
     specs = [_identified(first)]
@@ -24,6 +26,7 @@ def chain(first: JobSpec, *then: Task[..., Any]) -> tuple[JobSpec, ...]:
     return tuple(specs)
 
 
+@checked
 def group(specs: Iterable[JobSpec], then: Task[..., Any]) -> tuple[JobSpec, ...]:
     """`then` is called with the list of their results, in this order, once all have completed."""
     members = [_identified(spec) for spec in specs]

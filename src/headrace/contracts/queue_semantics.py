@@ -25,6 +25,7 @@ from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.duration import Duration, seconds
 from headrace.discreet import Discreet
+from headrace.door import guarding
 from headrace.errors import DuplicateJob, InvalidInput, JobNotFound, Refusal
 from headrace.manager import JobManager
 from headrace.model import CLAIMABLE, DEFAULT_QUEUE, Category, Lease, Priority, new_id
@@ -100,6 +101,7 @@ _GIVEN = frozenset({"id", "payload", "queue", "priority", "max_retries", "execut
 """What a producer may say of a job."""
 
 
+@guarding(leaving=("token",))
 class Queue:
     """Many named queues on one store. A call that raises has changed nothing."""
 

@@ -252,7 +252,9 @@ class _Plan:
     def _member(self, given: object, index: int) -> JobSpec:
         try:
             if not isinstance(given, JobSpec):
-                raise InvalidInput(f"{given!r} is not a JobSpec; {validation.UNCHANGED}")
+                raise InvalidInput(
+                    f"{validation.told(given)} is not a JobSpec; {validation.UNCHANGED}"
+                )
             if given.key is not None or given.key_hold_seconds is not None:
                 raise InvalidInput(
                     "a job of a batch has no key of its own: give the batch an id, and repeat it; "
@@ -270,7 +272,9 @@ class _Plan:
 def _callback(given: object, specs: Sequence[JobSpec]) -> JobSpec:
     """The callback as submitted, of the tenant of its batch."""
     if not isinstance(given, JobSpec):
-        raise InvalidInput(f"the callback {given!r} is not a JobSpec; {validation.UNCHANGED}")
+        raise InvalidInput(
+            f"the callback {validation.told(given)} is not a JobSpec; {validation.UNCHANGED}"
+        )
     refuse_own_ties(given, "the callback of a batch")
     return replace(
         given, tenant=given.tenant or (getattr(specs[0], "tenant", None) if specs else None)

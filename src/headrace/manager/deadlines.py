@@ -11,8 +11,9 @@ import contextlib
 import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
+from typing import cast
 
-from headrace import lifecycle
+from headrace import lifecycle, validation
 from headrace.errors import LeaseExpired, StoreError
 from headrace.manager import settlement
 from headrace.manager.changes import Order, Settled, change_each
@@ -24,6 +25,7 @@ logger = logging.getLogger("headrace.manager")
 
 async def settle(context: Context, outcomes: Sequence[settlement.Outcome]) -> Settled:
     """Record many outcomes in one step of the store; each stands or is refused alone."""
+    outcomes = cast("Sequence[settlement.Outcome]", validation.listed(outcomes, "outcomes"))
     settled = await settlement.settle(context, outcomes)
     late = [
         outcome.job_id

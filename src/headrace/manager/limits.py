@@ -65,7 +65,9 @@ class Claimed(NamedTuple):
 async def set_limits(context: Context, queue: str, wanted: QueueLimits) -> None:
     _check_operator(context)
     if not isinstance(wanted, QueueLimits):
-        raise InvalidInput(f"{wanted!r} is not a QueueLimits; {validation.UNCHANGED}")
+        raise InvalidInput(
+            f"{validation.told(wanted)} is not a QueueLimits; {validation.UNCHANGED}"
+        )
     if wanted.are_none:
         raise InvalidLimit(f"no limit was given: remove them instead; {validation.UNCHANGED}")
     await _put(context, GATE, queue, lambda body: _gate(queue, wanted.for_claims, body))

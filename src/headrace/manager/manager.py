@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from typing import Self
 
 from headrace import validation
 from headrace.clock import Clock
 from headrace.crypto import KeyRing
+from headrace.door import checked, guarded
 from headrace.errors import InvalidInput
 from headrace.manager import (
     leases,
@@ -27,6 +29,7 @@ from headrace.stores.base import (
 )
 
 
+@guarded
 class JobManager(Submitting, Working, Steering, Upkeep, Reading):
     """One manager per store and process; safe to share between tasks.
 
@@ -35,6 +38,7 @@ class JobManager(Submitting, Working, Steering, Upkeep, Reading):
     with the capacity it freed; a call that raises has changed nothing.
     """
 
+    @functools.partial(checked, leaving=("store",))
     def __init__(
         self,
         store: JobStore,

@@ -165,5 +165,7 @@ def seq_of(cursor: object, direction: str) -> int:
         or not cursor[1:].isdecimal()
         or not cursor.isascii()
     ):
-        raise InvalidCursor(f"{cursor!r} is not a cursor of this query; start without one")
+        raise InvalidCursor(
+            f"{validation.told(cursor)} is not a cursor of this query; start without one"
+        )
     return min(int(cursor[1:]), SEQ_MAX)

@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from headrace import codec, lifecycle, retry, telling, validation
+from headrace import codec, door, lifecycle, retry, telling, validation
 from headrace.discreet import Discreet
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidInput, PermanentError, TemporaryError
@@ -76,7 +76,7 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     bad: dict[int, HeadraceError] = {}
     for index, outcome in enumerate(outcomes):
         try:
-            orders.append(order(context, outcome))
+            orders.append(order(context, door.check(outcome, Outcome, "an outcome")))
         except HeadraceError as error:
             bad[index] = error
         except Exception as error:
@@ -93,7 +93,9 @@ def failure_of(
 ) -> Failure:
     """What to record for an error: a handler's typed error says it, anything else is TEMPORARY."""
     if not issubclass(type(error), str | BaseException):
-        raise InvalidInput(f"an error is text or an exception, not {error!r}; nothing was changed")
+        raise InvalidInput(
+            f"an error is text or an exception, not {validation.told(error)}; nothing was changed"
+        )
     category = None if category is None else validation.check_word(category, Category)
     if not issubclass(type(error), BaseException):
         return Failure(telling.plain(str(error)), category or Category.TEMPORARY, code)

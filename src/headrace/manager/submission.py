@@ -172,16 +172,17 @@ def _key_rule(one: JobSpec, policy: Policy) -> KeyRule:
 
 def _spec(given: object) -> JobSpec:
     if not isinstance(given, JobSpec):
-        raise InvalidInput(f"{given!r} is not a JobSpec; {validation.UNCHANGED}")
+        raise InvalidInput(f"{validation.told(given)} is not a JobSpec; {validation.UNCHANGED}")
     return given
 
 
 def _tenant(context: Context, one: JobSpec) -> str:
     if context.tenant is None:
         return DEFAULT_TENANT if one.tenant is None else one.tenant
-    if one.tenant not in (None, context.tenant):
+    if one.tenant is not None and validation.check_name(one.tenant, "tenant") != context.tenant:
         raise InvalidInput(
-            f"the job names tenant {one.tenant!r}, which is not the caller's; {validation.UNCHANGED}"
+            f"the job names tenant {validation.told(one.tenant)}, which is not the caller's; "
+            f"{validation.UNCHANGED}"
         )
     return context.tenant
 

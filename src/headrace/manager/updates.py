@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 
-import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import completion, lifecycle, validation
+from headrace.discreet import Discreet
 from headrace.errors import Contention, InvalidInput, Refusal, StoreError
 from headrace.manager import submission
 from headrace.manager.changes import CONFLICTS_MAX, Changed
@@ -21,7 +21,7 @@ from headrace.spec import check_correlation_id
 logger = logging.getLogger("headrace.manager")
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class Wanted(Discreet, frozen=True, kw_only=True):
     """A checked request. UNSET leaves what is there."""
 
     priority: int | UnsetType = UNSET

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from headrace import codec, validation
+from headrace import codec, door, validation
 from headrace.clock import to_us
 from headrace.errors import InvalidSchedule
 from headrace.schedules.when import Cron, Every, When
@@ -87,7 +87,9 @@ def declare(
     Raises the InvalidInput that says what is wrong.
     """
     if not isinstance(when, Cron | Every):
-        raise InvalidSchedule(f"{when!r} is neither Cron nor Every; {validation.UNCHANGED}")
+        raise InvalidSchedule(
+            f"{validation.told(when)} is neither Cron nor Every; {validation.UNCHANGED}"
+        )
     template = _check_job(job)
     return Schedule(
         name=validation.check_name(name, "name of the schedule"),
@@ -169,7 +171,8 @@ def tick_spec(schedule: Schedule, tick: datetime) -> JobSpec:
 def _check_job(job: object) -> JobSpec:
     """The description as it will come back from the store."""
     if not isinstance(job, JobSpec):
-        raise InvalidSchedule(f"{job!r} is not a JobSpec; {validation.UNCHANGED}")
+        raise InvalidSchedule(f"{validation.told(job)} is not a JobSpec; {validation.UNCHANGED}")
+    door.check_fields(job)
     for name in _OF_ONE_JOB:
         if getattr(job, name) not in (None, (), []):
             raise InvalidSchedule(
@@ -188,7 +191,9 @@ def _check_job(job: object) -> JobSpec:
 
 def _check_hooks(hooks: object) -> tuple[JobSpec, ...]:
     if not isinstance(hooks, Iterable):
-        raise InvalidSchedule(f"hooks are a list, not {hooks!r}; {validation.UNCHANGED}")
+        raise InvalidSchedule(
+            f"hooks are a list, not {validation.told(hooks)}; {validation.UNCHANGED}"
+        )
     given = list(hooks)
     if any(isinstance(hook, JobSpec) and hook.tenant is not None for hook in given):
         raise InvalidSchedule(

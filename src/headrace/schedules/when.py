@@ -35,8 +35,9 @@ class Cron(msgspec.Struct, frozen=True, tag_field="kind", tag="cron"):
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        validation.check_text(self.expression, "the cron expression", EXPRESSION_CHARS_MAX)
-        _check_expression(self.expression)
+        _check_expression(
+            validation.check_text(self.expression, "the cron expression", EXPRESSION_CHARS_MAX)
+        )
         _zone(self.zone)
 
     def ticks(self, after: datetime, created_at: datetime) -> Iterator[datetime]:  # noqa: ARG002 - one signature for both

@@ -16,6 +16,7 @@ import msgspec
 
 from headrace import validation
 from headrace.discreet import Discreet
+from headrace.door import checked
 from headrace.errors import InvalidInput, JobNotFound, PermanentError, TemporaryError
 from headrace.manager import JobManager
 from headrace.model import Failure, Job, State
@@ -40,6 +41,7 @@ class _Order(Discreet, frozen=True, kw_only=True):
     message_id: str
 
 
+@checked
 async def deliver(
     manager: JobManager,
     job: Job,

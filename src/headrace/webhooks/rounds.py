@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.completion import WEBHOOK_TYPE
+from headrace.door import checked
 from headrace.errors import HeadraceError, PermanentError, TemporaryError
 from headrace.manager import JobManager
 from headrace.model import Job
@@ -19,6 +20,7 @@ logger = logging.getLogger("headrace.webhooks")
 AT_ONCE = 32
 
 
+@checked
 async def deliver_due(
     manager: JobManager, *, worker: str, secrets: Sequence[str], **options: Any
 ) -> int:

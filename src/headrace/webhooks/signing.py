@@ -15,6 +15,7 @@ import secrets as randomness
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from headrace.door import checked
 from headrace.errors import InvalidInput, InvalidSignature
 
 PREFIX = "whsec_"
@@ -34,6 +35,7 @@ def new_secret() -> str:
     return PREFIX + base64.b64encode(randomness.token_bytes(32)).decode()
 
 
+@checked
 def sign(message_id: str, at: datetime, body: bytes, secrets: Sequence[str]) -> dict[str, str]:
     """The three headers. `message_id` must hold no full stop, which separates what is signed."""
     if not secrets:
@@ -54,6 +56,7 @@ def stamp(message_id: str, at: datetime) -> dict[str, str]:
     return {ID: message_id, TIMESTAMP: str(int(at.timestamp()))}
 
 
+@checked
 def verify(
     headers: Mapping[str, str],
     body: bytes,

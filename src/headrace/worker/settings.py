@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import force_setattr
 
+from headrace import door, validation
 from headrace.duration import seconds_of
 from headrace.errors import InvalidLimit
 
@@ -56,6 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             if name.endswith("_seconds"):
                 force_setattr(self, name, _seconds(name, getattr(self, name)))
+        door.check_fields(self)
         for name, most in (("concurrency", CONCURRENCY_MAX), ("batch", 1000), ("children", 1000)):
             value = getattr(self, name)
             if not 1 <= value <= most:
@@ -75,7 +77,7 @@ def _seconds(name: str, value: object) -> object:
         return seconds_of(value)
     except ValueError as error:
         raise InvalidLimit(
-            f"{name} is {value!r}, not a duration: write 90s, 5m, 2h or 30d"
+            f"{name} is {validation.told(value)}, not a duration: write 90s, 5m, 2h or 30d"
         ) from error
 
 

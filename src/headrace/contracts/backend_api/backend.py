@@ -20,6 +20,7 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.submission import policy_of, spec_of, specs_of
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus, job_of, stats_of
+from headrace.door import guarding
 from headrace.errors import DuplicateJob, InvalidBatch
 from headrace.manager import Changed, JobManager
 from headrace.manager.leases import CLAIM_LIMIT_MAX
@@ -31,6 +32,7 @@ Tags = Iterable[str] | None
 Ids = Iterable[str] | None
 
 
+@guarding(translated)
 class Backend:
     """Jobs by the specification `Backend API`, on the policy preset of that name.
 

@@ -80,7 +80,9 @@ def mark_unknown_stopped(error_msg: str | None) -> Decide:
 
 def acknowledge_cancellation(was_executing: bool) -> Decide:
     if not isinstance(was_executing, bool):
-        raise InvalidArgumentError(f"was_executing is {was_executing!r}, not a bool; {UNCHANGED}")
+        raise InvalidArgumentError(
+            f"was_executing is {validation.told(was_executing)}, not a bool; {UNCHANGED}"
+        )
     return lambda job: lifecycle.AcknowledgeCancel(
         token=None,
         was_executing=was_executing,
@@ -101,7 +103,9 @@ class Update:
         try:
             self._target = JobStatus(status)  # type: ignore[arg-type]  # this is the check
         except ValueError as error:
-            raise InvalidArgumentError(f"{status!r} is no job status; {UNCHANGED}") from error
+            raise InvalidArgumentError(
+                f"{validation.told(status)} is no job status; {UNCHANGED}"
+            ) from error
         self._result_json = None if result is None else _encode(result, result_bytes_max)
         self._error_msg = _text(error_msg)
         self._source: JobStatus | None = None

@@ -20,6 +20,7 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.streams import JobStream, Subscription, Subscriptions
 from headrace.contracts.backend_api.values import Job, job_of
+from headrace.door import guarding
 from headrace.errors import HeadraceError
 from headrace.manager import JobManager, Order
 from headrace.manager.leases import CLAIM_LIMIT_MAX
@@ -37,6 +38,7 @@ class BatchResult(msgspec.Struct, frozen=True):
     """Job id to why it was left as it was; the jobs not named here were changed."""
 
 
+@guarding(translated)
 class Queue(Backend):
     """Every call of the Backend, batches of the lifecycle calls, and `stream_jobs`.
 

@@ -11,6 +11,7 @@ import msgspec
 
 from headrace import codec, model
 from headrace.discreet import Discreet
+from headrace.door import looked_into_later
 from headrace.manager import Stats
 from headrace.model import State
 
@@ -58,6 +59,7 @@ STATUS_OF: Mapping[State, JobStatus] = {
 """`status_of` adds the one case that the state alone does not tell: cancelled before it ever ran."""
 
 
+@looked_into_later
 class Job(Discreet, frozen=True):
     """One job. The submitter gives `id`, and `job_type`, `payload`, `tags` and `created_at` as needed.
 

@@ -26,6 +26,7 @@ from headrace.contracts.conformance.values import (
     Leased,
     QueueCtx,
 )
+from headrace.door import guarding
 from headrace.manager import JobManager
 from headrace.model import Category, Lease
 from headrace.policy import CONFORMANCE, Policies
@@ -33,6 +34,7 @@ from headrace.spec import JobSpec
 from headrace.stores.base import Fence
 
 
+@guarding(translated)
 class Backend:
     """One queue backend, seen by one tenant per call.
 
@@ -82,7 +84,9 @@ class Backend:
         returned and nothing is stored.
         """
         if not isinstance(message, JobMessage):
-            raise InvalidRequest(f"{message!r} is not a JobMessage; nothing was enqueued")
+            raise InvalidRequest(
+                f"{validation.told(message)} is not a JobMessage; nothing was enqueued"
+            )
         manager = self._of(ctx)
         await positions_taken()
         with translated():
@@ -130,7 +134,9 @@ class Backend:
         """The job failed: Retrying at `retry_at`, or Failed without one or once max_retries is spent."""
         manager, job, token = self._of(ctx), _job_id(job_id), _token(lease_token)
         if not isinstance(error, str | BaseException):
-            raise InvalidRequest(f"the error is {error!r}, not text; nothing was changed")
+            raise InvalidRequest(
+                f"the error is {validation.told(error)}, not text; nothing was changed"
+            )
         await positions_taken()
         with translated():
             when = None if retry_at is None else validation.check_time(retry_at, "retry_at")
@@ -221,7 +227,9 @@ class Backend:
     def _of(self, ctx: QueueCtx) -> JobManager:
         """The manager of the caller's tenant: the only one that calls with a ctx ever reach."""
         if not isinstance(ctx, QueueCtx):
-            raise InvalidRequest(f"{ctx!r} is not a QueueCtx; nothing was read or changed")
+            raise InvalidRequest(
+                f"{validation.told(ctx)} is not a QueueCtx; nothing was read or changed"
+            )
         with translated():
             # Checked here, because to a manager no tenant means every tenant.
             tenant = validation.check_name(ctx.tenant_id, "tenant id")
@@ -237,7 +245,9 @@ def _job_id(value: object) -> str:
 
 def _token(value: object) -> str:
     if not isinstance(value, str):
-        raise InvalidRequest(f"the lease token is {value!r}, not text; nothing was changed")
+        raise InvalidRequest(
+            f"the lease token is {validation.told(value)}, not text; nothing was changed"
+        )
     return str(value)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace import model
+from headrace import model, validation
 from headrace.contracts.conformance.errors import InvalidRequest
 from headrace.contracts.conformance.values import (
     EventKind,
@@ -69,7 +69,9 @@ def priority_of(value: object) -> Priority:
     """A JobPriority, or its name as text in whatever case."""
     word = value.capitalize() if isinstance(value, str) else None
     if word not in tuple(JobPriority):
-        raise InvalidRequest(f"priority {value!r} is not a JobPriority; nothing was enqueued")
+        raise InvalidRequest(
+            f"priority {validation.told(value)} is not a JobPriority; nothing was enqueued"
+        )
     return PRIORITIES[JobPriority(word)]
 
 

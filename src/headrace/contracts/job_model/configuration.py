@@ -117,4 +117,6 @@ def _strategy(value: str) -> BackoffStrategy:
         return BackoffStrategy(value)
     except ValueError:
         names = ", ".join(BackoffStrategy)
-        raise InvalidInput(f"{value!r} is not one of {names}; {validation.UNCHANGED}") from None
+        raise InvalidInput(
+            f"{validation.told(value)} is not one of {names}; {validation.UNCHANGED}"
+        ) from None

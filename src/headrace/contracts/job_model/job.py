@@ -54,7 +54,7 @@ class FailureCategory(enum.StrEnum):
             return cls[name.upper()]
         except (AttributeError, KeyError):
             raise InvalidInput(
-                f"{name!r} is not one of {', '.join(cls)}; {validation.UNCHANGED}"
+                f"{validation.told(name)} is not one of {', '.join(cls)}; {validation.UNCHANGED}"
             ) from None
 
     @property

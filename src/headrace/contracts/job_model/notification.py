@@ -5,13 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Sequence
 
-import msgspec
-
 from headrace import webhooks
+from headrace.discreet import Discreet
 from headrace.manager import JobManager
 
 
-class Callbacks(msgspec.Struct, frozen=True, kw_only=True):
+class Callbacks(Discreet, frozen=True, kw_only=True):
     """How callback urls are told."""
 
     secrets: Sequence[str] = ()

@@ -29,6 +29,7 @@ from headrace.contracts.job_model.request import (
     specs_of,
     tags_of,
 )
+from headrace.door import guarding
 from headrace.errors import (
     HeadraceError,
     JobNotFound,
@@ -42,6 +43,7 @@ from headrace.policy import CancelMode, Policy
 from headrace.stores.base import FIND_LIMIT_MAX
 
 
+@guarding(leaving=("token",))
 class Queue:
     """Jobs of every type on one store. A call that raises has changed nothing.
 

@@ -15,6 +15,7 @@ from headrace import model, validation
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
 from headrace.discreet import Discreet
+from headrace.door import looked_into_later
 from headrace.errors import DependencyNotFound, InvalidInput, InvalidName
 from headrace.model import Priority, new_id
 from headrace.policy import Policy
@@ -53,6 +54,7 @@ class Dependency(msgspec.Struct, frozen=True):
     type: DependencyType = DependencyType.AFTER
 
 
+@looked_into_later
 class JobRequest(Discreet, frozen=True):
     """A job to be. The client names no id: the system assigns it."""
 
@@ -76,18 +78,22 @@ class JobRequest(Discreet, frozen=True):
 def listed(items: Iterable[_T], what: str) -> list[_T]:
     """The items of a real list: one text, or one item that is not in a list, is never what was meant."""
     if isinstance(items, str | bytes) or not isinstance(items, Iterable):
-        raise InvalidInput(f"{what} must be a list, not {items!r}; {validation.UNCHANGED}")
+        raise InvalidInput(
+            f"{what} must be a list, not {validation.told(items)}; {validation.UNCHANGED}"
+        )
     return list(items)
 
 
 def check_request(request: object) -> None:
     if not isinstance(request, JobRequest):
-        raise InvalidInput(f"a job is {request!r}, not a JobRequest; {validation.UNCHANGED}")
+        raise InvalidInput(
+            f"a job is {validation.told(request)}, not a JobRequest; {validation.UNCHANGED}"
+        )
     for name, kind in (("retry", RetryConfig), ("timeout", TimeoutConfig)):
         value = getattr(request, name)
         if value is not None and not isinstance(value, kind):
             raise InvalidInput(
-                f"{name} is {value!r}, not a {kind.__name__}; {validation.UNCHANGED}"
+                f"{name} is {validation.told(value)}, not a {kind.__name__}; {validation.UNCHANGED}"
             )
 
 
@@ -142,7 +148,7 @@ def tags_of(tags: Mapping[str, Any] | Iterable[str]) -> Mapping[str, Any] | Iter
         for key in tags:
             if isinstance(key, str) and TAG_SEPARATOR in key:
                 raise InvalidName(
-                    f"the tag key {key!r} holds {TAG_SEPARATOR!r}; {validation.UNCHANGED}"
+                    f"the tag key {validation.told(key)} holds {TAG_SEPARATOR!r}; {validation.UNCHANGED}"
                 )
     return tags
 
@@ -154,7 +160,7 @@ def _dependency(item: Dependency | Id | int, ids: Sequence[str]) -> model.Depend
     except ValueError:
         names = ", ".join(DependencyType)
         raise InvalidInput(
-            f"the dependency type {one.type!r} is not one of {names}; {validation.UNCHANGED}"
+            f"the dependency type {validation.told(one.type)} is not one of {names}; {validation.UNCHANGED}"
         ) from None
     if not isinstance(one.job_id, int):
         return model.Dependency(id_text(one.job_id), kind)

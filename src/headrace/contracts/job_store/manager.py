@@ -38,6 +38,7 @@ from headrace.contracts.job_store.strategies import (
     SchedulingStrategy,
     TimedSchedulingStrategy,
 )
+from headrace.door import checked
 from headrace.errors import InvalidInput
 
 METHODS = tuple(name for name in vars(IJobStore) if not name.startswith("_"))
@@ -81,6 +82,7 @@ class JobManager:
         self._own: JobStore | None = None
 
     @classmethod
+    @checked
     async def open(
         cls,
         where: str | StoreOptions,

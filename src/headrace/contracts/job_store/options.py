@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from typing import Protocol
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-import msgspec
-
-from headrace import validation
+from headrace import address, validation
+from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 
 TABLE_NAME_DEFAULT = "AsyncJobs"
 _SQLITE = "sqlite"
-_SQL = ("postgresql", "postgres", _SQLITE)
+_SQL = ("postgresql", _SQLITE)
 _REDIS = ("redis", "rediss", "unix")
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class Place(Discreet, frozen=True, kw_only=True):
     """What options come to: which store, and how it is opened and asked."""
 
     url: str
@@ -31,7 +30,7 @@ class StoreOptions(Protocol):
     def place(self) -> Place: ...
 
 
-class UrlOptions(msgspec.Struct, frozen=True):
+class UrlOptions(Discreet, frozen=True):
     """A url, and nothing besides."""
 
     url: str
@@ -40,18 +39,7 @@ class UrlOptions(msgspec.Struct, frozen=True):
         return Place(url=self.url)
 
 
-class _Options(msgspec.Struct, frozen=True, kw_only=True):
-    def __repr__(self) -> str:
-        """All but what may be secret: of the connection string only where it leads."""
-        shown = {name: getattr(self, name) for name in self.__struct_fields__}
-        shown["connection_string"] = _shown(self.connection_string)
-        told = ", ".join(f"{name}={value!r}" for name, value in shown.items())
-        return f"{type(self).__name__}({told})"
-
-    connection_string: str = ""
-
-
-class RedisJobStoreOptions(_Options, frozen=True, kw_only=True):
+class RedisJobStoreOptions(Discreet, frozen=True, kw_only=True):
     """Jobs in Redis."""
 
     connection_string: str = "localhost:6379"
@@ -65,7 +53,7 @@ class RedisJobStoreOptions(_Options, frozen=True, kw_only=True):
         url = _text(self.connection_string, "connection_string")
         if "://" not in url:
             url = f"redis://{url}/0"
-        if urlsplit(url).scheme not in _REDIS:
+        if address.split(url).scheme not in _REDIS:
             raise InvalidInput(
                 "the connection_string is not one of Redis: write host:port or redis://host:port/0; "
                 f"{validation.UNCHANGED}"
@@ -75,7 +63,7 @@ class RedisJobStoreOptions(_Options, frozen=True, kw_only=True):
         return Place(url=_with(url, f"prefix={prefix}"), retry_count=retries)
 
 
-class SqlJobStoreOptions(_Options, frozen=True, kw_only=True):
+class SqlJobStoreOptions(Discreet, frozen=True, kw_only=True):
     """Jobs in PostgreSQL or SQLite: the specification's EFCoreJobStoreOptions."""
 
     connection_string: str = ""
@@ -88,7 +76,7 @@ class SqlJobStoreOptions(_Options, frozen=True, kw_only=True):
 
     def place(self) -> Place:
         url = _text(self.connection_string, "connection_string")
-        scheme = urlsplit(url).scheme
+        scheme = address.split(url).scheme
         if scheme not in _SQL:
             raise InvalidInput(
                 "the connection_string names no SQL database: write postgresql://host/database or "
@@ -99,27 +87,20 @@ class SqlJobStoreOptions(_Options, frozen=True, kw_only=True):
             url = _with(url, f"schema={quote(name, safe='')}")
         elif name != TABLE_NAME_DEFAULT:
             raise InvalidInput(
-                f"table_name is {name!r}, and a SQLite file holds one set of jobs: give another file; "
-                f"{validation.UNCHANGED}"
+                f"table_name is {validation.told(name)}, and a SQLite file holds one set of jobs: give "
+                f"another file; {validation.UNCHANGED}"
             )
         if not isinstance(self.auto_create_tables, bool):
             raise InvalidInput(f"auto_create_tables must be a bool; {validation.UNCHANGED}")
         return Place(url=url, create=self.auto_create_tables, migrate=self.auto_create_tables)
 
 
-def _shown(url: object) -> object:
-    """The url without user, password and options."""
-    if not isinstance(url, str):
-        return type(url).__name__
-    scheme, mark, rest = url.rpartition("://")
-    return f"{scheme}{mark}{rest.partition('?')[0].rpartition('@')[2]}"
-
-
 def _text(value: object, what: str) -> str:
-    if not isinstance(value, str) or not value.strip():
+    plain = str.__str__(value) if isinstance(value, str) else ""
+    if not plain.strip() or not plain.isprintable():
         raise InvalidInput(f"{what} must be text and not empty; {validation.UNCHANGED}")
-    return value
+    return plain
 
 
 def _with(url: str, option: str) -> str:
-    return f"{url}{'&' if urlsplit(url).query else '?'}{option}"
+    return f"{url}{'&' if address.split(url).query else '?'}{option}"

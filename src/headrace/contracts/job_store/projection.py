@@ -96,6 +96,7 @@ def job_of(job: model.Job, now: datetime) -> Job:
 
 def id_of(text: str) -> Id:
     """A UUID where the text is one in its usual form, otherwise the text."""
+    text = str.__str__(text)
     if len(text) != _UUID_CHARS:
         return text
     try:
@@ -106,7 +107,7 @@ def id_of(text: str) -> Id:
 
 def text_of(value: object) -> object:
     """The stored form of an id: UUIDs in lower case. What is no id at all is left for the checks."""
-    found = id_of(value) if isinstance(value, str) else value
+    found = id_of(str.__str__(value)) if isinstance(value, str) else value
     return str(found) if isinstance(found, uuid.UUID) else found
 
 

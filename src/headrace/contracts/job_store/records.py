@@ -69,7 +69,7 @@ class Records:
         self, states: tuple[State, ...], wanted: Callable[[model.Job], bool], limit: int
     ) -> list[Job]:
         """Up to `limit` jobs, the oldest first. Pages until it has them, so it costs what it skips."""
-        validation.check_limit(limit, "limit", minimum=0)
+        limit = validation.check_limit(limit, "limit", minimum=0)
         found: list[Job] = []
         cursor: str | None = None
         while len(found) < limit:
@@ -89,7 +89,7 @@ class Records:
         self, worker_id: object, count: int, *, lease_seconds: float | None = None
     ) -> list[Job]:
         worker = check_worker(worker_id)
-        validation.check_limit(count, "max_claim_count", minimum=0)
+        count = validation.check_limit(count, "max_claim_count", minimum=0)
         if count == 0:
             return []
         jobs = await self.manager.claim(worker, limit=count, lease_seconds=lease_seconds)
@@ -152,16 +152,19 @@ def check_worker(value: object) -> str:
 
 def check_job(value: object) -> Job:
     if not isinstance(value, Job):
-        raise Refused(ErrorCode.INVALID_JOB, f"{value!r} is not a Job; nothing was changed")
+        raise Refused(
+            ErrorCode.INVALID_JOB, f"{validation.told(value)} is not a Job; nothing was changed"
+        )
     return value
 
 
 def check_status(value: object) -> JobStatus:
     try:
         return JobStatus(value)  # type: ignore[arg-type]  # whatever it is, it is checked here
-    except ValueError:
+    except Exception:  # noqa: BLE001 - also one that cannot be compared
         raise Refused(
-            ErrorCode.INVALID_STATUS, f"{value!r} is not a status; nothing was changed"
+            ErrorCode.INVALID_STATUS,
+            f"{validation.told(value)} is not a status; nothing was changed",
         ) from None
 
 
@@ -170,7 +173,9 @@ def check_exception(value: object) -> str:
     if isinstance(value, BaseException):
         return str(value) or type(value).__name__
     if not isinstance(value, str):
-        raise InvalidInput(f"the exception is {value!r}, not text; nothing was changed")
+        raise InvalidInput(
+            f"the exception is {validation.told(value)}, not text; nothing was changed"
+        )
     return value
 
 

@@ -21,6 +21,7 @@ from headrace.contracts.job_store.records import (
     seconds_of,
 )
 from headrace.contracts.job_store.result import ErrorCode, Noted, Refused, again, answers
+from headrace.door import checked
 from headrace.manager import JobManager as HeadraceManager
 from headrace.manager.verbs.base import MAINTENANCE_LIMIT
 from headrace.model import DEFAULT_TENANT, Category, State
@@ -41,6 +42,7 @@ class JobStore:
         self.retry_count = validation.check_limit(retry_count, "retry_count", minimum=0)
 
     @classmethod
+    @checked
     async def open(cls, where: str | StoreOptions, clock: Clock | None = None) -> Self:
         """On the store behind a url, or as `RedisJobStoreOptions` or `SqlJobStoreOptions` say."""
         options = UrlOptions(where) if isinstance(where, str) else where

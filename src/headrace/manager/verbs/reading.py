@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from headrace import validation
+from headrace.door import guarded
 from headrace.errors import JobNotFound
 from headrace.manager import (
     attempts,
@@ -31,6 +32,7 @@ from headrace.stores.base import (
 )
 
 
+@guarded
 class Reading(Verbs):
     """Everything that changes nothing."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headrace import validation
+from headrace.door import guarded
 from headrace.manager import (
     schedules,
 )
@@ -24,6 +25,7 @@ from headrace.schedules import (
 from headrace.spec import JobSpec
 
 
+@guarded
 class Scheduling(Verbs):
     """When jobs are to be submitted, over and over."""
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from headrace import lifecycle, validation
+from headrace.door import guarded
 from headrace.lifecycle import Command
 from headrace.limits import QueueLimits
 from headrace.manager import (
@@ -35,6 +36,7 @@ from headrace.stores.base import (
 )
 
 
+@guarded
 class Steering(Verbs):
     """Cancelling, recovering, deleting, pausing, limiting."""
 

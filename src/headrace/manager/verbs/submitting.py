@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 
 from headrace import lifecycle, validation
+from headrace.door import guarded
 from headrace.manager import (
     batches,
     deadlines,
@@ -21,6 +22,7 @@ from headrace.stores.base import (
 )
 
 
+@guarded
 class Submitting(Verbs):
     """How jobs come in."""
 
@@ -37,7 +39,8 @@ class Submitting(Verbs):
 
         Raises what submitting would raise before the store is asked.
         """
-        return submission.draft_one(self._context, spec, now or self._context.now())
+        moment = self._context.now() if now is None else validation.check_time(now, "now")
+        return submission.draft_one(self._context, spec, moment)
 
     async def spawn(
         self, job_id: str, token: str, specs: Sequence[JobSpec]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from headrace import validation
+from headrace.door import guarded
 from headrace.manager import readers, trimming
 from headrace.manager.readers import Lag, Reader
 from headrace.manager.trimming import Trimmed
 from headrace.manager.verbs.base import MAINTENANCE_LIMIT, Verbs
 
 
+@guarded
 class Trimming(Verbs):
     """How long events stay. Only for managers that are bound to no tenant: the log is everybody's."""
 

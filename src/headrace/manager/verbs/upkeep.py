@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace import validation
+from headrace.door import guarded
 from headrace.errors import InvalidInput, NoReaders
 from headrace.manager import (
     recovery,
@@ -38,6 +39,7 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     """Events of the log: none unless the policies say for how long they are kept."""
 
 
+@guarded
 class Upkeep(Scheduling, Trimming):
     """Leases, lifetimes, dependencies, schedules and retention. Safe from many hosts at once."""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from headrace import validation
 from headrace.completion import Occasion
+from headrace.door import guarding
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, TemporaryError
 from headrace.manager import (
@@ -29,6 +30,7 @@ from headrace.stores.base import (
 )
 
 
+@guarding(leaving=("outcomes",))
 class Working(Verbs):
     """What a worker does with jobs."""
 
