@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from headrace import Headrace, JobManager, Worker
+from headrace.clock import ManualClock
 from headrace.codec import PAYLOAD_BYTES_DEFAULT
 from tests.cli.shell import Shell
 
@@ -89,6 +93,35 @@ def test_a_held_key_gives_the_job_that_holds_it(shell: Shell) -> None:
     record = shell.ok("submit", "a", "--key", "k", "--json").json
     assert (record["id"], record["created"]) == (first, False)
     assert shell.ok("stats", "--json").json["total"] == 1
+
+
+def test_a_task_without_arguments_runs_however_it_is_submitted(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shell.submit("report")
+    _stdin(monkeypatch, b'{"type": "report"}\n{"type": "report", "payload": null}\n')
+    shell.ok("submit", "--batch", "-", "--quiet")
+    shell.ok("schedule", "add", "nightly", "--type", "report", "--every", "1h")
+    clock = ManualClock(datetime.now(UTC) + timedelta(hours=1, minutes=1))
+
+    async def fire(jobs: JobManager) -> int:
+        return len((await jobs.fire_schedules()).jobs)
+
+    assert shell.manage(fire, clock) == 1
+    app = Headrace(shell.url)
+
+    @app.task
+    async def report(day: str = "today") -> str:
+        return day
+
+    async def run() -> int:
+        with app.using(shell.url, clock=clock):
+            async with app:
+                return await Worker(app).drain()
+
+    assert asyncio.run(run()) == 4
+    done = shell.ok("list", "--state", "completed", "--json").json["jobs"]
+    assert [job["type"] for job in done] == ["report"] * 4
 
 
 def test_a_key_is_held_for_as_long_as_asked_for_by_option_and_by_file(

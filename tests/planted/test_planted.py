@@ -37,6 +37,7 @@ from tests.planted import (
     pace,
     schedules,
     shares,
+    worker,
 )
 from tests.planted import graph as graph_races
 from tests.planted.defect import Defect, patched
@@ -269,7 +270,9 @@ async def test_the_kit_objects(name: str) -> None:
         assert await objections(CASES) is not None, f"no case of the kit notices that {name}"
 
 
-WITHIN_A_PART = contracts.DEFECTS | operators.DEFECTS | metadata.WITHIN_A_PART
+WITHIN_A_PART = (
+    contracts.DEFECTS | operators.DEFECTS | metadata.WITHIN_A_PART | worker.WITHIN_A_PART
+)
 
 
 @pytest.mark.parametrize("name", WITHIN_A_PART)

@@ -106,7 +106,7 @@ def fleet() -> None:
     type=SECONDS,
     default="1s",
     show_default=True,
-    help="How often an idle worker asks, hints apart.",
+    help="Polling interval of an idle worker. New jobs wake it sooner.",
 )
 @conf_option
 @click.option("--py-files", metavar="A,B", help="Modules and archives to bring to the executors.")

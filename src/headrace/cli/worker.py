@@ -48,7 +48,7 @@ _LEVELS = ("debug", "info", "warning", "error")
     type=SECONDS,
     default="1s",
     show_default=True,
-    help="How often an idle worker asks, hints apart.",
+    help="Polling interval of an idle worker. New jobs wake it sooner.",
 )
 @click.option(
     "--children",

@@ -275,6 +275,13 @@ class Attempt:
             outcome: Outcome | None = Completed(
                 job_id=job.id, token=job.token, known=job, result=result
             )
+            logger.debug(
+                "job %s (%s) returned, attempt %d, after %.3f s",
+                job.id,
+                job.type,
+                job.attempt,
+                self.seconds,
+            )
         except asyncio.CancelledError:
             outcome = self._stopped()
         except NotStarted:

@@ -52,7 +52,10 @@ class Worker:
         self.settings = _with_webhooks(settings or Settings(), app)
         self.name = name or worker_name()
         if not app.tasks:
-            raise UnknownTask("the application has no tasks: there is nothing to run")
+            raise UnknownTask(
+                "the application has no tasks: there is nothing to run; let the module of the application "
+                "import the modules whose functions are decorated with @app.task"
+            )
         self._tasks = {
             type_: task
             for task in (*app.tasks.values(), *builtin_tasks(app))
