@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
-import msgspec
-
 from headrace.completion import Role
+from headrace.discreet import Discreet
 from headrace.envelope import is_sealed
 from headrace.manager import JobManager
 from headrace.model import TERMINAL, Failure, Job, State
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from headrace.app.task import Task
 
 
-class BatchResult(msgspec.Struct, frozen=True, kw_only=True):
+class BatchResult(Discreet, frozen=True, kw_only=True):
     """How one job of a batch ended."""
 
     job_id: str

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace import lifecycle
+from headrace.discreet import Discreet
 from headrace.envelope import is_sealed
 from headrace.error_groups import collapsed
 from headrace.errors import HeadraceError, Refusal
@@ -30,7 +31,7 @@ CANCELLABLE = frozenset(State) - TERMINAL - {State.CANCELLING}
 ENCRYPTED = "(encrypted)"
 
 
-class ErrorGroup(msgspec.Struct, frozen=True, kw_only=True):
+class ErrorGroup(Discreet, frozen=True, kw_only=True):
     """Jobs of one queue, type and state whose last errors differ in nothing but variable parts."""
 
     jobs: int
