@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from headrace import validation
 from headrace.app.inputs import result_of, results_of
 from headrace.app.task import Task
 from headrace.door import checked
@@ -47,7 +48,7 @@ def _identified(spec: JobSpec) -> JobSpec:
         )
     if spec.key is not None:
         raise InvalidInput(
-            f"the job of type {spec.type!r} has a key, so another job might stand for it: submit it by "
-            "itself, and take the result of the job that you get; nothing was stored"
+            f"the job of type {validation.told(spec.type)} has a key, so another job might stand for it: "
+            "submit it by itself, and take the result of the job that you get; nothing was stored"
         )
     return spec if spec.id is not None else replace(spec, id=str(uuid.uuid4()))

@@ -144,8 +144,8 @@ class JobManager:
         most = self.configuration.max_claim_batch_size
         count = most
         if max_claim_count is not None:
-            validation.check_limit(max_claim_count, "max_claim_count", minimum=0)
-            count = min(most, max_claim_count)
+            asked = validation.check_limit(max_claim_count, "max_claim_count", minimum=0)
+            count = min(most, asked)
         check_worker(worker_id)
         if isinstance(self.store, TimedClaims):
             timeout = self.configuration.job_claim_timeout
