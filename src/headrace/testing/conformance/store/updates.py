@@ -74,8 +74,8 @@ WAITING_OR_LEASED = (
 
 @suite.case("update", "writes what is given, in every state, and leaves every other field as it is")
 async def every_field(env: Env) -> None:
+    store = await opened(env)
     for state in WAITING_OR_LEASED:
-        store = await opened(env)
         before = await _in_state(store, state, tags=("old", "kept"), key="k", payload_json=b"[1]")
         await _update(store, "a", **ALL)
         await _update(store, "a", correlation_id=None, callback_url=None, tags=(), priority=4)
