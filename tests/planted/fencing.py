@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from operator import attrgetter
+from typing import Any
+
+from msgspec.structs import replace
 
 from headrace import lifecycle
-from headrace.manager import restamping
+from headrace.manager import presence, restamping
 from headrace.manager.context import Context
-from headrace.model import Job
+from headrace.model import Change, Job
+from headrace.stores.base import JobStore, WorkerSeen
 from headrace.stores.memory import rows
 from tests.planted.defect import Defect, patched
 
@@ -60,7 +64,22 @@ async def nothing_comes_back(context: Context, now: datetime, ahead: timedelta) 
     return 0
 
 
+def apply_by_the_clock(job: Job, command: Any, now: datetime) -> Change:
+    return right_apply(replace(job, updated_at=min(job.updated_at, now)), command, now)
+
+
+right_apply = lifecycle.apply
+
+
+async def announced_by_name_alone(store: JobStore, seen: WorkerSeen) -> None:
+    await store.announce(seen)
+
+
 DEFECTS: dict[str, Defect] = {
+    "a job's own time runs back": patched(lifecycle, "apply", apply_by_the_clock),
+    "a worker takes the place of another tenant's": patched(
+        presence, "announce", announced_by_name_alone
+    ),
     "leases and retries count from a clock that was set back": patched(
         lifecycle, "STEP_SECONDS", 1e9
     ),

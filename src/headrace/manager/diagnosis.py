@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from headrace.manager import readers, schedules
+from headrace.manager import presence, readers, schedules
 from headrace.manager.context import Context, read_clock
 from headrace.manager.explanation import PRESENT_SECONDS
 from headrace.manager.queries import stats
@@ -60,7 +60,7 @@ async def _clock(context: Context) -> Finding:
 async def _jobs(context: Context) -> list[Finding]:
     counted = await stats(context, queues=None, tags=())
     since = context.now() - timedelta(seconds=PRESENT_SECONDS)
-    seen = await context.store.workers(since)
+    seen = await presence.workers(context.store, since)
     workers = sum(context.concerns(one.tenant) for one in seen)
     unattended = counted.ready > 0 and workers == 0
     dead = counted.states[State.DEAD]

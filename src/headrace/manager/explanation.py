@@ -11,6 +11,7 @@ import msgspec
 
 from headrace import graph, validation
 from headrace.allotment import Obstacle, Scope
+from headrace.manager import presence
 from headrace.manager.context import Context
 from headrace.manager.limits import find_obstacles
 from headrace.manager.precedence import find_ahead
@@ -161,10 +162,14 @@ def _obstacle(job: Job, obstacle: Obstacle) -> Reason:
 
 async def _unattended(context: Context, job: Job) -> list[Reason]:
     since = context.now() - timedelta(seconds=PRESENT_SECONDS)
-    present = [w for w in await context.store.workers(since) if w.tenant in (None, job.tenant)]
+    present = [
+        w for w in await presence.workers(context.store, since) if w.tenant in (None, job.tenant)
+    ]
     if any(_takes(worker, job) for worker in present):
         return []
-    on_queue = [w.worker for w in present if w.queues is None or job.queue in w.queues]
+    on_queue = [w for w in present if w.queues is None or job.queue in w.queues]
+    named = [w.worker for w in on_queue if context.tenant in (None, w.tenant)]
+    facts = {"workers_on_queue": named, "others_on_queue": len(on_queue) - len(named)}
     if on_queue:
         message = (
             f"workers ask for queue {job.queue}, but none for type {job.type} "
@@ -174,7 +179,7 @@ async def _unattended(context: Context, job: Job) -> list[Reason]:
         message = (
             f"nobody has asked for queue {job.queue} in the last {PRESENT_SECONDS:.0f} seconds"
         )
-    return [Reason(Why.NO_WORKER, message, {"workers_on_queue": on_queue})]
+    return [Reason(Why.NO_WORKER, message, facts)]
 
 
 def _takes(worker: WorkerSeen, job: Job) -> bool:
@@ -190,7 +195,7 @@ async def _behind(context: Context, job: Job) -> list[Reason]:
     since = context.now() - timedelta(seconds=PRESENT_SECONDS)
     takers = [
         worker
-        for worker in await context.store.workers(since)
+        for worker in await presence.workers(context.store, since)
         if worker.tenant in (None, job.tenant) and _takes(worker, job)
     ]
     ahead = await find_ahead(context, job, takers)

@@ -13,7 +13,7 @@ from msgspec import UNSET
 from headrace import codec, lifecycle, validation
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidLimit, JobNotFound, LeaseExpired
-from headrace.manager import deadlines, limits
+from headrace.manager import deadlines, limits, presence
 from headrace.manager.context import Context
 from headrace.model import Job, Lease
 from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerSeen
@@ -118,7 +118,7 @@ class Claims:
         ):
             return
         self._announced[request.worker] = seen
-        await self._context.store.announce(seen)
+        await presence.announce(self._context.store, seen)
 
 
 def _age(last: WorkerSeen, now: WorkerSeen) -> float:

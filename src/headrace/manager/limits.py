@@ -82,7 +82,10 @@ async def remove_limits(context: Context, queue: str) -> bool:
 
 
 async def find_limits(context: Context, queue: str | None) -> dict[str, QueueLimits]:
-    """Of all queues that have some, or of the one; in order of name."""
+    """Of all queues that have some, or of the one; in order of name.
+
+    Who acts for one tenant is told only of queues on which it has jobs or a weight, unless one is named.
+    """
     names = None if queue is None else [queue]
     found = {
         record.name: limits.decode_gate(record.name, record.body_json).limits
@@ -91,6 +94,14 @@ async def find_limits(context: Context, queue: str | None) -> dict[str, QueueLim
     for record in await context.store.records(ADMISSION, names):
         admission = limits.decode_limits(record.name, record.body_json)
         found[record.name] = found.get(record.name, QueueLimits()).with_admission(admission)
+    if queue is None and context.tenant is not None:
+        tallies = await context.store.count(context.now(), tenant=context.tenant)
+        own = {tally.queue for tally in tallies}
+        found = {
+            name: limit
+            for name, limit in found.items()
+            if name in own or context.tenant in limit.weights
+        }
     return {name: _visible(context, found[name]) for name in sorted(found)}
 
 

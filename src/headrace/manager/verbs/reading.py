@@ -15,6 +15,7 @@ from headrace.manager import (
     diagnosis,
     explanation,
     overview,
+    presence,
     queries,
     watching,
 )
@@ -136,7 +137,7 @@ class Reading(Verbs):
 
     async def workers(self, since: datetime) -> tuple[WorkerSeen, ...]:
         """Workers that asked for jobs since then."""
-        seen = await self.store.workers(validation.check_time(since, "since"))
+        seen = await presence.workers(self.store, validation.check_time(since, "since"))
         return tuple(worker for worker in seen if self.tenant in (None, worker.tenant))
 
     async def diagnose(self, *, runs: Callable[[str], bool] | None = None) -> tuple[Finding, ...]:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from headrace.errors import FleetNotFound, LogTrimmed
-from headrace.manager import JobManager
+from headrace.manager import JobManager, presence
 from headrace.spark.fleet import record
 from headrace.spark.fleet.names import place_of
 from headrace.spark.fleet.record import FleetRecord
@@ -116,7 +116,7 @@ async def count_on(
 async def described(manager: JobManager, name: str, found: FleetRecord) -> FleetStatus:
     now = manager.clock.now()
     seen: dict[int, tuple[int, str, datetime]] = {}
-    for one in await manager.store.workers(found.started_at):
+    for one in await presence.workers(manager.store, found.started_at):
         place = place_of(one.worker, name, found.run)
         if place is not None:
             last = seen.get(place.task, (-1, "", one.seen_at))
