@@ -108,6 +108,17 @@ async def not_enforced(context: Context, job_ids: Sequence[str]) -> Mapping[str,
     return {}
 
 
+TOPICS = frozenset(
+    {
+        ("manager", "deadlines"),
+        ("manager", "dependency_races"),
+        ("store", "dependencies"),
+        ("store", "insertion"),
+        ("store", "leases"),
+    }
+)
+"""The modules of the kit that are about these."""
+
 DEFECTS: dict[str, Defect] = {
     "an insertion does not compare what a parent has spawned": forgetting("spawned"),
     "an insertion does not compare who joins a parent": forgetting("joins"),
