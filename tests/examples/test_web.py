@@ -33,6 +33,11 @@ def example(
     del sys.modules[request.param]
 
 
+def test_every_web_application_is_tested() -> None:
+    names = {path.stem for path in EXAMPLES.glob("web_*.py")}
+    assert names == {"web_fastapi", "web_flask", "web_django"}
+
+
 def drain(app: Headrace) -> None:
     async def run() -> None:
         async with app:

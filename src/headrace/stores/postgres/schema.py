@@ -180,7 +180,7 @@ async def _install_functions(connection: Connection, sql: Sql) -> None:
     await connection.execute("SET LOCAL check_function_bodies = off")
     for name, text in sql.functions().items():
         await _install(connection, sql, name, text)
-    await connection.execute(_COLUMNS.format(schema=sql.quoted_schema))
+    await connection.execute(sql.query("schema_columns"))
     await connection.execute(
         sql.query("schema_functions_are"),
         sql.functions_digest(),
@@ -208,14 +208,6 @@ async def _install(connection: Connection, sql: Sql, name: str, text: str) -> No
 def _name_of(signature: str) -> str:
     """Of `schema.name(parameters)`; the schema may be quoted, and hold anything."""
     return signature.partition("(")[0].rpartition(".")[2]
-
-
-_COLUMNS = """
-ALTER TABLE {schema}.schema_version
-    ADD COLUMN IF NOT EXISTS functions text,
-    ADD COLUMN IF NOT EXISTS functions_by text,
-    ADD COLUMN IF NOT EXISTS works_with integer
-"""
 
 
 def _create(sql: Sql) -> str:

@@ -15,7 +15,6 @@ SCHEMA_DEFAULT = "headrace"
 
 _PACKAGE = resources.files("headrace.stores.postgres")
 _PREFIX = f"{SCHEMA_DEFAULT}."
-_CREATE = "CREATE FUNCTION"
 
 
 class Sql:
@@ -39,12 +38,7 @@ class Sql:
 
     def functions(self) -> dict[str, str]:
         """Every function of the present version, by name; each takes the place of the one before."""
-        return {
-            name: self._for_schema(
-                _read("functions", name).replace(_CREATE, f"CREATE OR REPLACE{_CREATE[6:]}", 1)
-            )
-            for name in _names("functions")
-        }
+        return {name: self._for_schema(_read("functions", name)) for name in _names("functions")}
 
     @staticmethod
     @cache

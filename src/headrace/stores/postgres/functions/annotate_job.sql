@@ -1,5 +1,5 @@
 -- Write what a worker says of a job it holds, if the lease holds. NULL leaves what is there.
-CREATE FUNCTION headrace.annotate_job(
+CREATE OR REPLACE FUNCTION headrace.annotate_job(
     the_id text,
     the_token text,
     new_progress double precision,

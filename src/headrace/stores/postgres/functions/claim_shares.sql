@@ -1,7 +1,7 @@
 -- Lease up to so many due jobs of each of these lanes, in the order of the shares, and store the gates with
 -- their new bodies, if all gates are as they were read. Whoever else claims by one of the gates waits here
 -- for its row, so there is always one at a time behind a gate. What it leases is what a claim leases.
-CREATE FUNCTION headrace.claim_shares(
+CREATE OR REPLACE FUNCTION headrace.claim_shares(
     the_worker text,
     the_time timestamptz,
     the_limit integer,

@@ -1,7 +1,7 @@
 -- Write finished changes of jobs, each if its job is still as it was read. The version alone proves nothing:
 -- all that whoever made the change has taken for granted is compared.
 -- In the same transaction: events, the outcome of edges from jobs that ended, keys given up, tags.
-CREATE FUNCTION headrace.commit_changes(
+CREATE OR REPLACE FUNCTION headrace.commit_changes(
     together boolean, -- all or nothing
     leases_as_read boolean, -- compare lease_until too
     -- one element per change, or one for all, or none for NULL: see spread

@@ -1,6 +1,6 @@
 -- How many jobs there are, by lane and state: in all, of those not due yet, and the sum of their failures.
 -- Reads every job or, with tags, every job that has the rarest of them.
-CREATE FUNCTION headrace.count_jobs(
+CREATE OR REPLACE FUNCTION headrace.count_jobs(
     the_time timestamptz,
     the_lanes integer[], -- NULL: all
     the_tags text[]

@@ -1,6 +1,6 @@
 -- Delete jobs with their tags, keys and the edges into them: all or, when one has moved on, none.
 -- Their events stay, and so does the way from an id to its events, as long as it has any.
-CREATE FUNCTION headrace.delete_jobs(ids text[], versions integer[]) RETURNS boolean
+CREATE OR REPLACE FUNCTION headrace.delete_jobs(ids text[], versions integer[]) RETURNS boolean
 LANGUAGE plpgsql
 SET plan_cache_mode = force_generic_plan
 -- By index, whatever the statistics say: they may be from a time when the tables were empty.

@@ -1,5 +1,5 @@
 -- waiting_line without a tag, tagged_line with one. Merged into the query around it.
-CREATE FUNCTION headrace.due_line(
+CREATE OR REPLACE FUNCTION headrace.due_line(
     the_tag text, -- NULL: any job
     the_tags text[],
     the_lane integer,

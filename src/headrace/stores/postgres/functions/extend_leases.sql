@@ -1,6 +1,6 @@
 -- Locked in order of seq before they are written, so that two batches never wait for each other in
 -- opposite directions. Only lease_until changes: no index is written.
-CREATE FUNCTION headrace.extend_leases(
+CREATE OR REPLACE FUNCTION headrace.extend_leases(
     the_ids text[],
     the_tokens text[],
     the_untils timestamptz[],

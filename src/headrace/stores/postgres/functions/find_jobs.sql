@@ -2,7 +2,7 @@
 -- Planned for the values each time: filters that are not there then fold away, and those that are there choose
 -- the index. One plan for all combinations would be bad for most. The place to go on from is told of each
 -- table: from one the planner does not conclude on the others, and would walk them from their beginning.
-CREATE FUNCTION headrace.find_jobs(
+CREATE OR REPLACE FUNCTION headrace.find_jobs(
     the_ids text[],
     the_lanes integer[],
     the_states text[],

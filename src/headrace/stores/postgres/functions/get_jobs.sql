@@ -1,5 +1,5 @@
 -- Those that exist.
-CREATE FUNCTION headrace.get_jobs(the_ids text[]) RETURNS SETOF headrace.job_rows
+CREATE OR REPLACE FUNCTION headrace.get_jobs(the_ids text[]) RETURNS SETOF headrace.job_rows
 LANGUAGE plpgsql
 STABLE
 SET plan_cache_mode = force_generic_plan

@@ -1,6 +1,6 @@
 -- Around which of these jobs the graph is not as an insertion took it to be: one element per job, NULL for what
 -- does not matter.
-CREATE FUNCTION headrace.grown_kin(
+CREATE OR REPLACE FUNCTION headrace.grown_kin(
     the_ids text[],
     versions integer[],
     parents_maxima integer[],

@@ -1,5 +1,5 @@
 -- The jobs that hold these keys, with the position of the key in the arguments.
-CREATE FUNCTION headrace.held_keys(
+CREATE OR REPLACE FUNCTION headrace.held_keys(
     the_tenants text[],
     the_queues text[],
     the_types text[],

@@ -1,5 +1,5 @@
 -- How many leases on these queues hold, by tenant, queue and limit key. Reads the leased jobs and no others.
-CREATE FUNCTION headrace.held_leases(the_time timestamptz, the_queues text[])
+CREATE OR REPLACE FUNCTION headrace.held_leases(the_time timestamptz, the_queues text[])
 RETURNS TABLE (tenant text, queue text, limit_key text, jobs bigint)
 LANGUAGE plpgsql
 STABLE

@@ -5,7 +5,7 @@
 --
 -- The race "a child is inserted while its parent ends" cannot happen: the parents are locked before they
 -- are looked at, and whoever ends one holds its lock and afterwards looks for edges with a new snapshot.
-CREATE FUNCTION headrace.insert_jobs(
+CREATE OR REPLACE FUNCTION headrace.insert_jobs(
     the_time timestamptz,
     is_late boolean, -- the caller's own transaction decides when this commits: see pick_jobs
     fence_id text,

@@ -1,7 +1,7 @@
 -- The facts of graph.Join: one index probe each (LIMIT, not EXISTS, which the planner may turn into a
 -- scan of all edges), however many parents a child has. Of several broken
 -- parents the first in the order of graph.PROPAGATED is named.
-CREATE FUNCTION headrace.joins_into(the_ids text[]) RETURNS TABLE (
+CREATE OR REPLACE FUNCTION headrace.joins_into(the_ids text[]) RETURNS TABLE (
     child_id text,
     needs_open boolean,
     needs_broken text,

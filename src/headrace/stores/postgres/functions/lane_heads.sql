@@ -1,7 +1,7 @@
 -- The lanes with due jobs that match: of the early ones and the others each (see pick_jobs) the first, and
 -- how many there are, counted up to the limit. A row without a lane at the end has the number of index
 -- entries that were read.
-CREATE FUNCTION headrace.lane_heads(
+CREATE OR REPLACE FUNCTION headrace.lane_heads(
     the_horizon timestamptz, -- up to when a job counts as due
     the_limit integer,
     the_tenant text, -- NULL: any

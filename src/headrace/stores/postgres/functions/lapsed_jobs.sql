@@ -1,5 +1,5 @@
 -- Leased jobs whose lease is over, the longest lapsed first.
-CREATE FUNCTION headrace.lapsed_jobs(
+CREATE OR REPLACE FUNCTION headrace.lapsed_jobs(
     the_time timestamptz,
     the_tenant text, -- NULL: any
     the_limit integer

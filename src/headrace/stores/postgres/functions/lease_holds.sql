@@ -1,6 +1,6 @@
 -- Whether a lease goes on: what lifecycle.lease_holds says. It ends with the job's lifetime and with the
 -- attempt's execution timeout at the latest.
-CREATE FUNCTION headrace.lease_holds(
+CREATE OR REPLACE FUNCTION headrace.lease_holds(
     the_time timestamptz,
     lease_until timestamptz,
     expires_at timestamptz,

@@ -1,7 +1,7 @@
 -- Lease the jobs that a claim has locked, in this order, and log it.
 -- What it writes equals lifecycle.apply(job, Claim(...), now), field by field: it must be made here, where
 -- picking and leasing are one step. A test compares the two.
-CREATE FUNCTION headrace.lease_jobs(
+CREATE OR REPLACE FUNCTION headrace.lease_jobs(
     picked bigint[],
     picked_states text[],
     first_run_ats timestamptz[], -- these and the excess are only passed on

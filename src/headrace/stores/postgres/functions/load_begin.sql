@@ -1,6 +1,6 @@
 -- The two tables that a bulk load is filled into, for as long as the transaction lasts: the rows, and what whole
 -- groups of them have in common. Dropped with it, so that nothing is left on a connection that a pooler lends on.
-CREATE FUNCTION headrace.load_begin() RETURNS void
+CREATE OR REPLACE FUNCTION headrace.load_begin() RETURNS void
 LANGUAGE plpgsql
 AS $$
 BEGIN

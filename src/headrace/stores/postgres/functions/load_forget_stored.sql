@@ -1,6 +1,6 @@
 -- Leave the rows out of a load that are stored already. Raises HR002, and names the job, where something else is
 -- stored by the name of a row without a key: then the rows do not come in the same order each time.
-CREATE FUNCTION headrace.load_forget_stored() RETURNS void
+CREATE OR REPLACE FUNCTION headrace.load_forget_stored() RETURNS void
 LANGUAGE plpgsql
 -- Jobs are looked up one by one, whatever the statistics say: a query with a LIMIT is not merged into the one
 -- around it, and without a scan of the whole table there is only the index.

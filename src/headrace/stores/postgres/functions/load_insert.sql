@@ -1,5 +1,5 @@
 -- The rows of load_rows as jobs, with events and tags; how many. Raises unique_violation.
-CREATE FUNCTION headrace.load_insert(tagged boolean) RETURNS bigint
+CREATE OR REPLACE FUNCTION headrace.load_insert(tagged boolean) RETURNS bigint
 LANGUAGE plpgsql
 SET enable_nestloop = off
 SET enable_mergejoin = off

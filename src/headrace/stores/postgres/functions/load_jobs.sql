@@ -6,7 +6,7 @@
 -- clashed with it is stored by then, or gone.
 --
 -- Every job is `early` (see pick_jobs): when this transaction commits is not known here.
-CREATE FUNCTION headrace.load_jobs(
+CREATE OR REPLACE FUNCTION headrace.load_jobs(
     the_time timestamptz,
     tagged boolean, -- some groups have tags
     OUT created bigint,

@@ -1,6 +1,6 @@
 -- Hold the keys of the rows to be loaded, in order, so that two loads never wait for each other. Rows that did not
 -- get theirs, because a job holds it, are left out of the load.
-CREATE FUNCTION headrace.load_keys(the_time timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION headrace.load_keys(the_time timestamptz) RETURNS void
 LANGUAGE sql
 SET enable_nestloop = off
 SET enable_mergejoin = off

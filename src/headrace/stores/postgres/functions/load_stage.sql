@@ -1,6 +1,6 @@
 -- Make sure that the table is there which keeps the rows of an all-or-nothing load until its end. Not logged:
 -- after a crash of the server it is empty, and whoever loads from it counts. Its comment says when it was made.
-CREATE FUNCTION headrace.load_stage(table_name text, the_time timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION headrace.load_stage(table_name text, the_time timestamptz) RETURNS void
 LANGUAGE plpgsql
 AS $$
 DECLARE

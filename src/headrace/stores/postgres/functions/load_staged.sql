@@ -1,6 +1,6 @@
 -- Take the staged rows of these attempts into load_rows, and how many there were. Group numbers are moved, so that
 -- each attempt has its own. A row counts once, even if it was staged again because the server's answer was lost.
-CREATE FUNCTION headrace.load_staged(
+CREATE OR REPLACE FUNCTION headrace.load_staged(
     table_name text, parts integer[], attempts bigint[], first_groups integer[]
 ) RETURNS bigint
 LANGUAGE plpgsql

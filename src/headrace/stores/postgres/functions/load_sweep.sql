@@ -1,6 +1,6 @@
 -- Drop this table of staged rows, and those that were made before the given time and forgotten: their writes
 -- never came to an end. What somebody reads is not waited for long: it is swept another time.
-CREATE FUNCTION headrace.load_sweep(table_name text, prefix text, made_before timestamptz) RETURNS void
+CREATE OR REPLACE FUNCTION headrace.load_sweep(table_name text, prefix text, made_before timestamptz) RETURNS void
 LANGUAGE plpgsql
 SET lock_timeout = '2s'
 AS $$

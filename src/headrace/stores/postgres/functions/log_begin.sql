@@ -1,6 +1,6 @@
 -- The place of the last event that was trimmed; no row as long as nothing was. For readers of the view event_log,
 -- who must know that what they look for is gone.
-CREATE FUNCTION headrace.log_begin()
+CREATE OR REPLACE FUNCTION headrace.log_begin()
 RETURNS TABLE (last_xid text, last_seq bigint)
 LANGUAGE sql
 STABLE

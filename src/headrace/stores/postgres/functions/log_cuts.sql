@@ -3,7 +3,7 @@
 -- between two places. For each cut, the last transaction that begins before its number is sought by halving;
 -- the cut is made inside it, so that one huge transaction is cut up, too. Transactions that ran at the same
 -- time make pieces uneven, never wrong: every place is a good cut.
-CREATE FUNCTION headrace.log_cuts(
+CREATE OR REPLACE FUNCTION headrace.log_cuts(
     after_xid xid8,
     after_seq bigint,
     upto_xid xid8,

@@ -1,5 +1,5 @@
 -- The place of the event that is the `rows`th after one place, if it is not after the other.
-CREATE FUNCTION headrace.log_further(
+CREATE OR REPLACE FUNCTION headrace.log_further(
     after_xid xid8, after_seq bigint, upto_xid xid8, upto_seq bigint, rows bigint
 ) RETURNS TABLE (place_xid text, place_seq bigint)
 LANGUAGE plpgsql

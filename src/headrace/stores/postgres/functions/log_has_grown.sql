@@ -1,5 +1,5 @@
 -- Is there an event after this place that may be read?
-CREATE FUNCTION headrace.log_has_grown(after_xid xid8, after_seq bigint) RETURNS boolean
+CREATE OR REPLACE FUNCTION headrace.log_has_grown(after_xid xid8, after_seq bigint) RETURNS boolean
 LANGUAGE plpgsql
 STABLE
 SET plan_cache_mode = force_generic_plan

@@ -1,6 +1,6 @@
 -- The place of the last event; or of the last one that may be read, if the last may not. Where there is none
 -- (any more), the place of the last that was trimmed.
-CREATE FUNCTION headrace.log_tail(only_readable boolean)
+CREATE OR REPLACE FUNCTION headrace.log_tail(only_readable boolean)
 RETURNS TABLE (last_xid text, last_seq bigint, is_readable boolean)
 LANGUAGE plpgsql
 STABLE

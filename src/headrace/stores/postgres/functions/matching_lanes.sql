@@ -1,5 +1,5 @@
 -- The lanes from one id on and below another that a request may take from. Merged into the query around it.
-CREATE FUNCTION headrace.matching_lanes(
+CREATE OR REPLACE FUNCTION headrace.matching_lanes(
     first_lane integer,
     end_lane integer,
     the_tenant text, -- NULL: any

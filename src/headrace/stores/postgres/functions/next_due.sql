@@ -1,6 +1,6 @@
 -- When the next job of the lanes that match becomes due; NULL: none waits for its time. One index entry per
 -- lane: what is due already, and what is left of it in the index, is passed over.
-CREATE FUNCTION headrace.next_due(
+CREATE OR REPLACE FUNCTION headrace.next_due(
     the_time timestamptz,
     the_tenant text, -- NULL: any
     the_queues text[], -- NULL: any

@@ -5,7 +5,7 @@
 -- one at or behind it that matches. So neither lanes without waiting jobs nor lanes of others cost a probe.
 -- A hop into a lane walks over all dead entries at its beginning. Lanes with marks (see pick_jobs) are there
 -- because of such entries: they count as open, and the hops go only through the gaps between them.
-CREATE FUNCTION headrace.open_lanes(
+CREATE OR REPLACE FUNCTION headrace.open_lanes(
     the_tag text, -- NULL: any job; otherwise only jobs that have it count as waiting
     the_tenant text,
     the_queues text[],

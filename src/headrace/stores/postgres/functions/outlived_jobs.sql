@@ -1,5 +1,5 @@
 -- Jobs that have not ended though their lifetime has, the oldest first.
-CREATE FUNCTION headrace.outlived_jobs(
+CREATE OR REPLACE FUNCTION headrace.outlived_jobs(
     the_time timestamptz,
     the_tenant text, -- NULL: any
     the_limit integer

@@ -11,7 +11,7 @@
 -- it saw there. Jobs that become claimable with a due time in the past (given back, lost, unblocked,
 -- submitted late) are `early`, and kept apart in the index, because they can appear before such a mark;
 -- the others become visible within moments of their due time. How the caller uses that: marks.py.
-CREATE FUNCTION headrace.pick_jobs(
+CREATE OR REPLACE FUNCTION headrace.pick_jobs(
     the_horizon timestamptz, -- up to when a job counts as due
     the_limit integer,
     the_reach integer,

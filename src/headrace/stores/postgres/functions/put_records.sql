@@ -1,6 +1,6 @@
 -- Store each record with the next version if all are as they were read (version 0: not there), else none.
 -- Raises HR001 when one that was read as not there has come up at this very moment.
-CREATE FUNCTION headrace.put_records(
+CREATE OR REPLACE FUNCTION headrace.put_records(
     the_kinds text[],
     the_names text[],
     the_versions bigint[],

@@ -1,5 +1,5 @@
 -- The tags, the rarest first. Past a thousand jobs a tag is common, and how common does not matter.
-CREATE FUNCTION headrace.rarest_first(the_tags text[]) RETURNS text[]
+CREATE OR REPLACE FUNCTION headrace.rarest_first(the_tags text[]) RETURNS text[]
 LANGUAGE plpgsql
 STABLE
 SET plan_cache_mode = force_generic_plan

@@ -1,6 +1,6 @@
 -- The tag that the fewest waiting jobs have: it leads a claim, the others are looked up job by job. Past a
 -- thousand jobs a tag is common, and how common does not matter.
-CREATE FUNCTION headrace.rarest_waiting(the_tags text[]) RETURNS text
+CREATE OR REPLACE FUNCTION headrace.rarest_waiting(the_tags text[]) RETURNS text
 LANGUAGE plpgsql
 STABLE
 -- Runs with the settings of its caller.

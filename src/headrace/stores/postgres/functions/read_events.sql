@@ -2,7 +2,7 @@
 -- `is_readable` is false from the first event on that may not be read yet: a transaction that still runs
 -- may yet commit one that comes before it. It is NULL in a row that stands for all those that were trimmed: events
 -- after the place are gone, and (cursor_xid, seq) is that of the last of them. Then there is no other row.
-CREATE FUNCTION headrace.read_events(
+CREATE OR REPLACE FUNCTION headrace.read_events(
     after_xid xid8, -- NULL: from where the log begins
     after_seq bigint,
     the_tenant text, -- NULL: any

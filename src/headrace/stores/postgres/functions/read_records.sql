@@ -1,5 +1,5 @@
 -- The records of a kind, all or the named ones.
-CREATE FUNCTION headrace.read_records(
+CREATE OR REPLACE FUNCTION headrace.read_records(
     the_kind text,
     the_names text[] -- NULL: all
 ) RETURNS TABLE (name text, version bigint, body bytea)

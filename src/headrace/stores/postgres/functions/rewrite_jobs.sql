@@ -1,6 +1,6 @@
 -- Replace contents by the same contents in another form, of each job that is still at this version and not
 -- leased. NULL leaves what is there; a failure's message is replaced only where there is a failure.
-CREATE FUNCTION headrace.rewrite_jobs(
+CREATE OR REPLACE FUNCTION headrace.rewrite_jobs(
     the_ids text[],
     the_versions integer[],
     the_payloads bytea[],

@@ -1,5 +1,5 @@
 -- The jobs that a job has spawned, in order.
-CREATE FUNCTION headrace.spawned_jobs(the_parent text) RETURNS SETOF headrace.job_rows
+CREATE OR REPLACE FUNCTION headrace.spawned_jobs(the_parent text) RETURNS SETOF headrace.job_rows
 LANGUAGE plpgsql
 STABLE
 SET plan_cache_mode = force_generic_plan

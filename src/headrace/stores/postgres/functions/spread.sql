@@ -1,6 +1,6 @@
 -- One element stands for the same value in every row, so that it need not be sent a thousand times.
 -- (An empty array stands for NULL in every row: unnest does that by itself.)
-CREATE FUNCTION headrace.spread(column_values anyarray, row_count integer) RETURNS anyarray
+CREATE OR REPLACE FUNCTION headrace.spread(column_values anyarray, row_count integer) RETURNS anyarray
 LANGUAGE sql
 IMMUTABLE
 PARALLEL SAFE

@@ -1,5 +1,5 @@
 -- As waiting_line, but only jobs that have all of these tags, of which `the_tag` leads.
-CREATE FUNCTION headrace.tagged_line(
+CREATE OR REPLACE FUNCTION headrace.tagged_line(
     the_tag text,
     the_tags text[],
     the_lane integer,

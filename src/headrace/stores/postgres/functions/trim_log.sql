@@ -1,7 +1,7 @@
 -- Delete events from the front of the log; how many went. None after the place (upto_xid, upto_seq), none that may
 -- not be read yet, none of `before` or later, and no more than `the_limit`. With them goes the way to deleted
 -- jobs that have no others. (A job that is deleted at this very moment may keep its way to nothing.)
-CREATE FUNCTION headrace.trim_log(
+CREATE OR REPLACE FUNCTION headrace.trim_log(
     upto_xid xid8, -- NULL: up to the end
     upto_seq bigint,
     before timestamptz,

@@ -1,6 +1,6 @@
 -- Write what an update says of jobs, each if it is still at the version it was read at: priority (the job moves
 -- to the lane of that), tags, correlation id, callback url, depth. In the same transaction: events, and tags.
-CREATE FUNCTION headrace.update_jobs(
+CREATE OR REPLACE FUNCTION headrace.update_jobs(
     seqs bigint[],
     versions_before integer[],
     versions integer[],

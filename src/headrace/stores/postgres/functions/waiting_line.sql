@@ -1,6 +1,6 @@
 -- The due jobs of one lane, the early ones and the others (see pick_jobs): up to so many of each, from their
 -- mark on, with the first of their kind. Merged into the query around it.
-CREATE FUNCTION headrace.waiting_line(
+CREATE OR REPLACE FUNCTION headrace.waiting_line(
     the_lane integer,
     the_time timestamptz,
     the_reach integer,
