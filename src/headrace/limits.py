@@ -218,7 +218,9 @@ def _check_type(name: str, value: object, *types: type | None) -> None:
     known = [type(None) if one is None else one for one in types]
     if not isinstance(value, tuple(known)):
         words = " or ".join(one.__name__ for one in known)
-        raise InvalidLimit(f"{name} is {value!r}, which is not a {words}; {validation.UNCHANGED}")
+        raise InvalidLimit(
+            f"{name} is {validation.told(value)}, which is not a {words}; {validation.UNCHANGED}"
+        )
 
 
 def _check_weight(tenant: str, weight: object) -> None:

@@ -102,6 +102,9 @@ class Exponential(_Backoff, frozen=True, tag="exponential"):
     def __post_init__(self) -> None:
         super().__post_init__()
         given: Any = self.multiplier
+        if isinstance(given, int) and not isinstance(given, bool):
+            given = int.__index__(given)
+            force_setattr(self, "multiplier", given)
         if isinstance(given, bool) or not isinstance(given, int | float) or not given >= 0:
             raise InvalidLimit(
                 f"multiplier of a backoff is {validation.told(given)}; it must be a number of 0 or more; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,23 @@ def test_a_scheme_of_headraces_own_cannot_be_taken() -> None:
             register_store(scheme, lambda _: None)  # type: ignore[arg-type, return-value]
     with pytest.raises(UnknownStore):
         address.split("postgresql://h:port/db")
+
+
+def test_executors_get_the_plain_url_and_errors_show_no_password() -> None:
+    pytest.importorskip("pyspark")
+    from headrace.spark.address import for_executors
+    from headrace.spark.fleet.plan import shared_url
+    from headrace.spark.source.options import SourceOptions
+
+    for plain in (
+        lambda url: for_executors(url, "nothing was read"),
+        shared_url,
+        lambda url: SourceOptions.parse({"url": url, "table": "jobs"}).url,
+    ):
+        assert plain("postgresql+psycopg://me:s3cret@h/db") == "postgresql://me:s3cret@h/db"
+        assert plain("sqlite+aiosqlite:////a/jobs.db") == "sqlite:////a/jobs.db"
+        for wrong in ("postgresql://me:s3cret@h:port/db", "postgresql://me:s3cret@[::1/db"):
+            with pytest.raises(UnknownStore) as raised:
+                plain(wrong)
+            told = "".join(traceback.format_exception(raised.value))
+            assert "s3cret" not in told.replace(f"plain({wrong!r})", "")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
+from headrace import address
 from headrace.errors import InvalidInput, UnknownStore
 
 
@@ -14,16 +15,17 @@ def for_executors(url: str, unchanged: str) -> str:
     Raises InvalidInput, which ends with what was left `unchanged`.
     """
     try:
-        parts = urlsplit(url)
-    except ValueError as error:
-        raise UnknownStore(f"the url of the store is not a url: {error}; {unchanged}") from error
+        parts = address.split(url)
+    except UnknownStore as error:
+        raise UnknownStore(f"{error.message}; {unchanged}") from error
+    url = address.joined(parts)
     if parts.scheme == "memory":
         raise InvalidInput(
             "a memory: store lives in one process, and Spark's executors are others: use sqlite:///path, "
             f"postgresql://… or redis://…; {unchanged}"
         )
     path = unquote(parts.path.removeprefix("/"))
-    if parts.scheme == "sqlite" and path and not parts.netloc:
+    if parts.scheme == "sqlite" and path and not parts.hosts:
         query = f"?{parts.query}" if parts.query else ""
         return f"sqlite:///{quote(str(Path(path).absolute()))}{query}"
     return url

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from headrace import validation
+from headrace import address, validation
 from headrace.discreet import Discreet
 from headrace.errors import InvalidInput, InvalidLimit
 from headrace.spark.fleet.names import check_fleet, default_fleet
@@ -80,6 +80,7 @@ def plan(fleet: Fleet) -> Plan:
 
 def shared_url(url: str) -> str:
     """The url as executors can use it: a relative path means another file in their folder."""
+    url = address.joined(address.split(url))
     if url.startswith("memory:"):
         raise InvalidInput(
             "executors cannot see a memory: store, it is gone with the process that made it; "

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
+from headrace import address
 from headrace.errors import InvalidInput, InvalidTime, UnknownStore
 from headrace.model import State
 from headrace.spark.schemas import TABLES
@@ -107,9 +108,11 @@ def _known(name: str) -> str:
 def _address(url: str) -> tuple[str, str]:
     """The url as executors need it, and as messages may show it."""
     try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise UnknownStore(f"the option 'url' is not a url; {_NOTHING}") from None
+        parts = address.split(url)
+    except UnknownStore as error:
+        raise UnknownStore(f"the option 'url' is not a url: {error.message}; {_NOTHING}") from None
+    where = address.shown(url)
+    url = address.joined(parts)
     if parts.scheme == "memory":
         raise InvalidInput(
             "a memory: store lives in one process and Spark's executors are others: they cannot see it; "
@@ -120,10 +123,9 @@ def _address(url: str) -> tuple[str, str]:
             f"no store that Spark can read answers to a url with {parts.scheme or 'no scheme'!r}; "
             f"{_NOTHING}: use sqlite:///path, postgresql://… or redis://…"
         )
-    where = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
     if parts.scheme in SQLITE:
         path = unquote(parts.path.removeprefix("/"))
-        if parts.netloc or not path:
+        if parts.user or parts.hosts or not path:
             raise UnknownStore(
                 f"{where} names no file; {_NOTHING}: write sqlite:///jobs.db or sqlite:////absolute/jobs.db"
             )
