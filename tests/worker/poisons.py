@@ -158,7 +158,7 @@ RAISED: dict[str, Poison] = {
     "snooze for -1": raising(lambda: Snooze(-1)),
     "snooze for ever": raising(lambda: Snooze(timedelta.max)),
     "snooze both ways": raising(lambda: Snooze(5, until=datetime(2030, 1, 1, tzinfo=UTC))),
-    "snooze for what bites": raising(lambda: _with(Snooze(1), seconds=BitingFloat(1.0))),
+    "snooze for what bites": raising(lambda: _with(Snooze(1), seconds=BitingFloat(-1.0))),
 }
 
 RETURNED: dict[str, Poison] = {
@@ -170,7 +170,9 @@ RETURNED: dict[str, Poison] = {
     "a huge number": returning(lambda: 10**5000),
     "what holds itself": returning(_round),
     "what is nested without end": returning(_deep),
-    "a map that bites": returning(lambda: made("D", dict, items=bite, values=bite)({"a": {1: 2}})),
+    "a map that bites": returning(
+        lambda: made("D", dict, items=bite, values=bite)({"a": object()})
+    ),
     "a map that ends the process": returning(
         lambda: [made("D", dict, items=bite_hard, values=bite_hard, __iter__=bite_hard)(a=object())]
     ),
