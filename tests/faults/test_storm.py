@@ -31,7 +31,9 @@ async def test_a_storm_breaks_no_promise(durable_url: str, tmp_path: Path) -> No
     assert report.refused > 0, str(report)
     assert report.havoc.cancelled > 0, str(report)
     kinds = {event.kind for event in history.events}
-    assert kinds >= set(EventKind) - {EventKind.RELEASED, EventKind.ABANDONED}, str(report)
+    rare = {EventKind.RELEASED, EventKind.ABANDONED}
+    never = {EventKind.RETIMED}  # a storm sets no clock
+    assert kinds >= set(EventKind) - rare - never, str(report)
 
 
 @pytest.mark.timeout(300)
