@@ -223,7 +223,7 @@ def check(backoff: object, what: str) -> StoredBackoff:
         type(backoff) not in _STORED
     ):  # also no class derived from one: it would come back as its base
         raise InvalidInput(
-            f"{what} is {backoff!r}, not a backoff: write Exponential(initial=1, cap=3600) or "
+            f"{what} is {validation.told(backoff)}, not a backoff: write Exponential(initial=1, cap=3600) or "
             f"Constant(5) of headrace.retry; how often is for max_attempts to say; {validation.UNCHANGED}"
         )
     return backoff  # type: ignore[return-value]  # by its type
