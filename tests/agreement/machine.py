@@ -62,6 +62,23 @@ class Agreement(StoreVerbs):
         )
         self.remember(answer)
 
+    @rule(
+        worker=workers,
+        tenant=tenants,
+        asked=queue_filters,
+        slots=st.sampled_from([None, 1, 50]),
+        busy=st.sampled_from([None, 0, 50, -1]),
+    )
+    def announce(
+        self,
+        worker: str,
+        tenant: str | None,
+        asked: list[str] | None,
+        slots: int | None,
+        busy: int | None,
+    ) -> None:
+        self.scoped(tenant, "announce", worker, queues=asked, slots=slots, busy=busy)
+
     @rule(name=names, age=st.integers(0, 1), tenant=tenants)
     def complete(self, name: str, age: int, tenant: str | None) -> None:
         self.scoped(tenant, "complete", name, self.token(name, age), {"done": name})

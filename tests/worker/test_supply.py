@@ -45,6 +45,7 @@ async def test_an_outage_of_hours_is_sat_out(
             types=("t",),
             settings=Settings(),
             free=lambda: Settings().concurrency,
+            busy=lambda: 0,
             take=lambda _: None,
         )
         with pytest.raises(StoreClosed, match="the end of the test"):

@@ -12,7 +12,7 @@ from headrace.cli.exits import one_line
 from headrace.cli.stats import QueueRecord, by_queue
 from headrace.cli.top_activity import FAILED, Activity, What
 from headrace.error_groups import collapsed
-from headrace.manager import JobManager
+from headrace.manager import JobManager, presence
 from headrace.model import LEASED, Category, Event, Job, State
 from headrace.stores.base import Query, WorkerSeen
 
@@ -23,6 +23,8 @@ LEASED_MAX = 1000
 LEASED_SECONDS = 5.0
 """How often the leases are counted by worker: it reads whole jobs, and workers report no more often."""
 SEEN_SECONDS = 60.0
+STALE_SECONDS = 15.0
+"""A worker writes its presence down every 5 seconds."""
 FAILURES_MAX = 20
 ERRORS_MAX = 100
 """Groups of errors that are remembered."""
@@ -64,8 +66,12 @@ class WorkerFrame(msgspec.Struct, frozen=True, kw_only=True):
     worker: str
     tenant: str | None
     seen_at: datetime | None
-    """When it last asked for jobs; null: not for a minute, but it holds some."""
+    """When it was last heard of; null: not for a minute, but it holds jobs."""
     jobs: int
+    busy: int | None
+    """How many handlers it ran then. Null, as `slots`: it did not say."""
+    slots: int | None
+    """How many it runs at once."""
     queues: tuple[str, ...] | None
     """Null: every queue."""
     tags: tuple[str, ...]
@@ -111,6 +117,9 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     rates: Rates | None
     queues: tuple[QueueFrame, ...]
     workers: tuple[WorkerFrame, ...]
+    busy: int | None = None
+    """How many slots are taken of all workers heard of just now. Null, as `slots`: none of them says."""
+    slots: int | None = None
     jobs_at_least: bool
     """More jobs are leased than were counted by worker."""
     failures: tuple[FailureFrame, ...]
@@ -151,6 +160,8 @@ class Watch:
         limited = await self._jobs.limits()
         await self._count_leased(overview.at, events)
         seen = await self._jobs.workers(overview.at - timedelta(seconds=SEEN_SECONDS))
+        just_now = overview.at - timedelta(seconds=STALE_SECONDS)
+        slots = presence.slots(one for one in seen if one.seen_at >= just_now)
         return Frame(
             at=overview.at,
             seconds=activity.seconds,
@@ -162,6 +173,8 @@ class Watch:
                 for row in by_queue(overview.tallies, pauses)
             ),
             workers=_workers(seen, self._leased),
+            busy=None if slots is None else slots.busy,
+            slots=None if slots is None else slots.held,
             jobs_at_least=self._leased_at_least,
             failures=tuple(reversed(self._failures)),
             errors=tuple(reversed(self._errors.values())),
@@ -265,7 +278,7 @@ class Watch:
 
 
 def _workers(seen: Sequence[WorkerSeen], leased: Mapping[str, int]) -> tuple[WorkerFrame, ...]:
-    """Who asked lately, and who holds jobs: a worker whose slots are all taken does not ask."""
+    """Who was heard of lately, and who holds jobs: what claims by itself says nothing while it is busy."""
     asked = {one.worker: one for one in seen}
     return tuple(
         WorkerFrame(
@@ -273,6 +286,8 @@ def _workers(seen: Sequence[WorkerSeen], leased: Mapping[str, int]) -> tuple[Wor
             tenant=one.tenant if one else None,
             seen_at=one.seen_at if one else None,
             jobs=max(0, leased.get(name, 0)),
+            busy=one.busy if one else None,
+            slots=one.slots if one else None,
             queues=None if one is None or one.queues is None else tuple(one.queues),
             tags=tuple(one.tags) if one else (),
         )

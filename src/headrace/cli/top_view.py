@@ -14,14 +14,12 @@ from headrace.cli.exits import visible
 from headrace.cli.output import state_style
 from headrace.cli.table import Column, lay_out
 from headrace.cli.top_controls import Controls, Sort
-from headrace.cli.top_frame import ErrorFrame, Frame, QueueFrame, WorkerFrame
+from headrace.cli.top_frame import STALE_SECONDS, ErrorFrame, Frame, QueueFrame, WorkerFrame
 from headrace.model import DEFAULT_TENANT, failure_told
 
 T = TypeVar("T")
 
 _NONE = "-"
-_STALE_SECONDS = 15.0
-"""A worker writes its presence down every 5 seconds, if it asks at all."""
 _OVERHEAD = 2
 """Of a section: an empty line and the head of its table."""
 
@@ -42,7 +40,8 @@ _QUEUE_COLUMNS = (
 _WORKER_COLUMNS = (
     Column(name="worker", cut=True),
     Column(name="jobs", right=True),
-    Column(name="asked"),
+    Column(name="slots", right=True, usual=_NONE),
+    Column(name="seen"),
     Column(name="queues", cut=True),
     Column(name="tenant", rank=2, cut=True, usual=""),
     Column(name="tags", rank=1, cut=True, usual=""),
@@ -118,9 +117,13 @@ def share(room: int, wanted: Sequence[int]) -> list[int]:
 
 
 def _title(frame: Frame, place: str) -> Text:
+    told = Text() if frame.slots is None else Text("  slots ") + _slots(frame.busy, frame.slots)
     return _fit(
         Text.assemble(
-            ("headrace top", "bold"), f"  {visible(place)}  ", (duration.stamp(frame.at), "dim")
+            ("headrace top", "bold"),
+            told,
+            f"  {visible(place)}  ",
+            (duration.stamp(frame.at), "dim"),
         )
     )
 
@@ -244,19 +247,28 @@ def _worker_cells(row: WorkerFrame, frame: Frame) -> list[Text | str]:
     return [
         Text(row.worker, "bold" if row.jobs else ""),
         f"{row.jobs}{more}",
-        _asked(row.seen_at, frame.at, busy=row.jobs > 0),
+        _slots(row.busy, row.slots),
+        _seen(row, frame.at),
         "all" if row.queues is None else ", ".join(row.queues),
         row.tenant or "",
         ", ".join(row.tags),
     ]
 
 
-def _asked(seen_at: datetime | None, now: datetime, *, busy: bool) -> Text:
-    """A worker whose slots are all taken does not ask; an idle one that does not is gone."""
-    if seen_at is None:
+def _slots(busy: int | None, slots: int | None) -> Text:
+    """Taken of held; marked when there is no room for more."""
+    if busy is None or slots is None:
+        return Text(_NONE)
+    return Text(f"{busy}/{slots}", "yellow" if busy >= slots else "")
+
+
+def _seen(row: WorkerFrame, now: datetime) -> Text:
+    """What claims by itself is silent while it works on what it has; who tells its slots never is."""
+    if row.seen_at is None:
         return Text("over 1m ago", "dim")
-    stale = (now - seen_at).total_seconds() > _STALE_SECONDS and not busy
-    return Text(duration.ago(seen_at, now), "yellow" if stale else "")
+    may_be_silent = row.slots is None and row.jobs > 0
+    stale = (now - row.seen_at).total_seconds() > STALE_SECONDS and not may_be_silent
+    return Text(duration.ago(row.seen_at, now), "yellow" if stale else "")
 
 
 def _error_cells(row: ErrorFrame) -> list[Text | str]:

@@ -62,6 +62,8 @@ async def _jobs(context: Context) -> list[Finding]:
     since = context.now() - timedelta(seconds=PRESENT_SECONDS)
     seen = await presence.workers(context.store, since)
     workers = sum(context.concerns(one.tenant) for one in seen)
+    slots = presence.slots(one for one in seen if context.tenant in (None, one.tenant))
+    taken = "" if slots is None else f", {slots} slots taken"
     unattended = counted.ready > 0 and workers == 0
     dead = counted.states[State.DEAD]
     return [
@@ -73,7 +75,9 @@ async def _jobs(context: Context) -> list[Finding]:
             if unattended
             else None,
         ),
-        Finding(Health.OK, "workers", f"{workers} seen in the last {PRESENT_SECONDS:.0f} seconds"),
+        Finding(
+            Health.OK, "workers", f"{workers} seen in the last {PRESENT_SECONDS:.0f} seconds{taken}"
+        ),
         Finding(
             Health.WARNING if dead else Health.OK,
             "dead letters",

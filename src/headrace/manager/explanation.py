@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -73,10 +73,13 @@ async def explain(context: Context, job_id: str) -> Explanation:
         )
     reasons += await _paused(context, job)
     reasons += await _limited(context, job)
-    reasons += await _unattended(context, job)
+    present = await _present(context, job)
+    takers = [worker for worker in present if _takes(worker, job)]
+    if not takers:
+        reasons.append(_unattended(context, job, present))
     if not reasons:
-        reasons += await _behind(context, job)
-        reasons += await _in_line(context, job, is_next=not reasons)
+        reasons += await _behind(context, job, takers)
+        reasons += await _in_line(context, job, takers, is_next=not reasons)
     return Explanation(job, tuple(reasons))
 
 
@@ -160,13 +163,14 @@ def _obstacle(job: Job, obstacle: Obstacle) -> Reason:
     )
 
 
-async def _unattended(context: Context, job: Job) -> list[Reason]:
+async def _present(context: Context, job: Job) -> list[WorkerSeen]:
     since = context.now() - timedelta(seconds=PRESENT_SECONDS)
-    present = [
+    return [
         w for w in await presence.workers(context.store, since) if w.tenant in (None, job.tenant)
     ]
-    if any(_takes(worker, job) for worker in present):
-        return []
+
+
+def _unattended(context: Context, job: Job, present: Sequence[WorkerSeen]) -> Reason:
     on_queue = [w for w in present if w.queues is None or job.queue in w.queues]
     named = [w.worker for w in on_queue if context.tenant in (None, w.tenant)]
     facts = {"workers_on_queue": named, "others_on_queue": len(on_queue) - len(named)}
@@ -179,7 +183,7 @@ async def _unattended(context: Context, job: Job) -> list[Reason]:
         message = (
             f"nobody has asked for queue {job.queue} in the last {PRESENT_SECONDS:.0f} seconds"
         )
-    return [Reason(Why.NO_WORKER, message, facts)]
+    return Reason(Why.NO_WORKER, message, facts)
 
 
 def _takes(worker: WorkerSeen, job: Job) -> bool:
@@ -190,14 +194,8 @@ def _takes(worker: WorkerSeen, job: Job) -> bool:
     )
 
 
-async def _behind(context: Context, job: Job) -> list[Reason]:
+async def _behind(context: Context, job: Job, takers: Sequence[WorkerSeen]) -> list[Reason]:
     """Other queues whose work is older or of higher priority, for every worker that takes the job."""
-    since = context.now() - timedelta(seconds=PRESENT_SECONDS)
-    takers = [
-        worker
-        for worker in await presence.workers(context.store, since)
-        if worker.tenant in (None, job.tenant) and _takes(worker, job)
-    ]
     ahead = await find_ahead(context, job, takers)
     if not ahead:
         return []
@@ -221,20 +219,35 @@ async def _behind(context: Context, job: Job) -> list[Reason]:
     ]
 
 
-async def _in_line(context: Context, job: Job, *, is_next: bool) -> list[Reason]:
+async def _in_line(
+    context: Context, job: Job, takers: Sequence[WorkerSeen], *, is_next: bool
+) -> list[Reason]:
     tallies = await context.store.count(context.now(), tenant=context.tenant, queues=(job.queue,))
     ready = sum(tally.jobs - tally.delayed for tally in tallies if tally.state in CLAIMABLE)
     running = sum(tally.jobs for tally in tallies if tally.state is State.RUNNING)
+    slots = _slots(context, takers)
     facts = {"ready": ready, "running": running}
+    if slots is not None:
+        facts |= {"busy": slots.busy, "slots": slots.held}
+    at_work = f"its workers are running {running if slots is None else slots}"
     if ready > 1:
         others = "is 1 other job" if ready - 1 == 1 else f"are {ready - 1} other jobs"
         return [
             Reason(
                 Why.NO_ROOM,
-                f"it is ready, and so {others} of queue {job.queue}; its workers are running {running}",
+                f"it is ready, and so {others} of queue {job.queue}; {at_work}",
                 facts,
             )
         ]
     if not is_next:
         return []
+    if slots is not None and slots.busy >= slots.held:
+        return [Reason(Why.NO_ROOM, f"it is ready and next in line, but {at_work}", facts)]
     return [Reason(Why.READY, "it is ready and next in line", facts)]
+
+
+def _slots(context: Context, takers: Sequence[WorkerSeen]) -> presence.Slots | None:
+    """None unless all of them said it. How busy the operator's workers are is not told to a tenant."""
+    all_told = all(one.slots is not None and one.busy is not None for one in takers)
+    all_own = all(context.tenant in (None, one.tenant) for one in takers)
+    return presence.slots(takers) if all_told and all_own else None

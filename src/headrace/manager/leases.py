@@ -67,6 +67,8 @@ class Claims:
         lease_seconds: Seconds | None,
         due_by: datetime | None,
         look_ahead: bool = False,
+        slots: int | None = None,
+        busy: int | None = None,
     ) -> Claimed:
         context = self._context
         await context.synchronise()
@@ -84,7 +86,7 @@ class Claims:
             else validation.check_seconds(lease_seconds, "lease_seconds"),
             due_by=None if due_by is None else validation.check_time(due_by, "due_by"),
         )
-        await self._announce(request)
+        await self._announce(_seen(request, slots, busy))
         # They take turns, so that neither queues with limits nor those without starve the others.
         self._limited_first = not self._limited_first
         found = await limits.claim(context, request, limited_first=self._limited_first)
@@ -96,29 +98,64 @@ class Claims:
             next_at = min(filter(None, (next_at, due_at)), default=None)
         return Claimed(tuple(found.jobs), next_at)
 
-    async def _announce(self, request: ClaimRequest) -> None:
+    async def announce(
+        self,
+        worker: str,
+        *,
+        queues: Iterable[str] | None,
+        types: Iterable[str] | None,
+        tags: Iterable[str] | Mapping[str, object],
+        slots: int | None,
+        busy: int | None,
+    ) -> None:
+        context = self._context
+        await context.synchronise()
+        await self._announce(
+            WorkerSeen(
+                worker=validation.check_name(worker, "worker"),
+                seen_at=context.now(),
+                tenant=context.tenant,
+                queues=validation.check_names(queues, "queue"),
+                types=validation.check_names(types, "type"),
+                tags=validation.check_tags(tags),
+                slots=_count(slots, "slots", least=1),
+                busy=_count(busy, "busy", least=0),
+            )
+        )
+
+    async def _announce(self, asked: WorkerSeen) -> None:
         """So that `explain` can tell a queue that nobody asks for from one that is only busy.
 
         A worker that asks for several things in turn is written down as asking for all of them.
         """
-        asked = WorkerSeen(
-            worker=request.worker,
-            seen_at=request.now,
-            tenant=request.tenant,
-            queues=request.queues,
-            types=request.types,
-            tags=request.tags,
-        )
-        last = self._announced.get(request.worker)
+        last = self._announced.get(asked.worker)
         seen = asked if last is None or _age(last, asked) >= FORGET_SECONDS else _both(last, asked)
         if (
             last is not None
             and 0 <= _age(last, asked) < ANNOUNCE_SECONDS
-            and msgspec.structs.replace(seen, seen_at=last.seen_at) == last
+            # How many handlers run changes with every job: it is no reason to write more often.
+            and msgspec.structs.replace(seen, seen_at=last.seen_at, busy=last.busy) == last
         ):
             return
-        self._announced[request.worker] = seen
+        self._announced[asked.worker] = seen
         await presence.announce(self._context.store, seen)
+
+
+def _seen(request: ClaimRequest, slots: int | None, busy: int | None) -> WorkerSeen:
+    return WorkerSeen(
+        worker=request.worker,
+        seen_at=request.now,
+        tenant=request.tenant,
+        queues=request.queues,
+        types=request.types,
+        tags=request.tags,
+        slots=_count(slots, "slots", least=1),
+        busy=_count(busy, "busy", least=0),
+    )
+
+
+def _count(value: int | None, what: str, *, least: int) -> int | None:
+    return None if value is None else validation.check_limit(value, what, minimum=least)
 
 
 def _age(last: WorkerSeen, now: WorkerSeen) -> float:

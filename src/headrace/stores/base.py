@@ -316,7 +316,7 @@ class Pause(msgspec.Struct, frozen=True):
 
 
 class WorkerSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """The last time a worker asked for jobs, and for which."""
+    """The last time a worker asked for jobs, or said that it has no room for more, and for which."""
 
     worker: str
     seen_at: datetime
@@ -324,6 +324,10 @@ class WorkerSeen(msgspec.Struct, frozen=True, kw_only=True):
     queues: Sequence[str] | None = None
     types: Sequence[str] | None = None
     tags: Sequence[str] = ()
+    slots: int | None = None
+    """How many handlers it runs at once; None: it did not say."""
+    busy: int | None = None
+    """How many it ran then; None: it did not say."""
 
 
 class Health(enum.StrEnum):
@@ -557,11 +561,11 @@ class JobStore(Protocol):
     async def pauses(self) -> Sequence[Pause]: ...
 
     async def announce(self, worker: WorkerSeen) -> None:
-        """Remember that the worker asked just now."""
+        """Remember what the worker just said: the whole of it, and nothing it said before."""
         ...
 
     async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
-        """Workers that asked at or after `since`, in order of name."""
+        """Workers that were heard of at or after `since`, in order of name."""
         ...
 
     # records

@@ -35,12 +35,17 @@ _JITTER_SECONDS = (0.001, 0.1)
 """Of many workers that wait for the same moment one gets the job. Each that gets nothing comes later to the
 next one, by up to twice as much each time, from the first of these to the second."""
 _BEATEN_MAX = 10
+_PRESENCE_SECONDS = 1.0
+"""How often it says that it is there. The manager writes it down only if nothing was for five seconds."""
 _FAILED_REST = Exponential(initial=0.1, cap=5.0, jitter=False)
 """How long it rests after claims in a row that failed, however many they are."""
 
 
 class Supply:
-    """Claims for one worker. `free` says how many handlers could start now, `take` is given the jobs."""
+    """Claims for one worker, and says that it is there.
+
+    `free` says how many handlers could start now, `busy` how many run, `take` is given the jobs.
+    """
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class Supply:
         types: Sequence[str],
         settings: Settings,
         free: Callable[[], int],
+        busy: Callable[[], int],
         take: Callable[[Sequence[Job]], None],
     ) -> None:
         self._manager = manager
@@ -57,6 +63,7 @@ class Supply:
         self._types = types
         self._settings = settings
         self._free = free
+        self._busy = busy
         self._take = take
         self._freed = asyncio.Event()
         self._dice = random.Random()  # noqa: S311 - jitter, not secrets
@@ -90,6 +97,8 @@ class Supply:
                 limit=limit,
                 lease_seconds=self._settings.lease_seconds,
                 look_ahead=look_ahead,
+                slots=self._settings.concurrency,
+                busy=self._busy(),
             )
         )
         try:
@@ -119,6 +128,24 @@ class Supply:
                 pause = _FAILED_REST.delay(self._failures)
                 logger.warning("no jobs can be claimed, asking again in %.1f s: %s", pause, error)
                 await asyncio.sleep(pause)
+
+    async def stay_present(self) -> None:
+        """Until cancelled. A worker without room does not claim, and would be taken for gone."""
+        while True:
+            await asyncio.sleep(_PRESENCE_SECONDS)
+            try:
+                await self._manager.announce(
+                    self._worker,
+                    queues=self._settings.queues,
+                    types=self._types,
+                    tags=self._settings.tags,
+                    slots=self._settings.concurrency,
+                    busy=self._busy(),
+                )
+            except StoreClosed:
+                raise
+            except StoreError as error:
+                logger.debug("that worker %s is there was not written: %s", self._worker, error)
 
     async def _work(self) -> None:
         """Claim as long as there are jobs, then wait for a sign of new ones, or for their time."""

@@ -89,13 +89,15 @@ class Worker:
         self._keeper.start()
         logger.info("%s", self._introduction(), extra={"worker": self.name})
         supply = asyncio.create_task(self._supply.run())
+        present = asyncio.create_task(self._supply.stay_present())
         settle = asyncio.create_task(self._settler.run())
         deadlines = asyncio.create_task(self._watch_deadlines())
         stopping = asyncio.create_task(self._stop.wait())
         grace_seconds = self.settings.grace_seconds
         try:
             await asyncio.wait(
-                {supply, settle, deadlines, stopping}, return_when=asyncio.FIRST_COMPLETED
+                {supply, present, settle, deadlines, stopping},
+                return_when=asyncio.FIRST_COMPLETED,
             )
         except asyncio.CancelledError:
             grace_seconds = 0.0
@@ -104,8 +106,9 @@ class Worker:
             # However it ends: no handler goes on without its lease, and no job is forgotten.
             self._stop.set()
             supply.cancel()
-            await asyncio.wait({supply})
-            ended_by = [_error_of(one) for one in (supply, settle, deadlines)]
+            present.cancel()  # it asks for no more jobs
+            await asyncio.wait({supply, present})
+            ended_by = [_error_of(one) for one in (supply, present, settle, deadlines)]
             if any(ended_by):
                 grace_seconds = 0.0  # what holds the worker together is gone: others do it better
             try:
@@ -141,6 +144,7 @@ class Worker:
         await self._set_up()
         settle = asyncio.create_task(self._settler.run())
         deadlines = asyncio.create_task(self._watch_deadlines())
+        present = asyncio.create_task(self._supply.stay_present())
         self._keeper.start(lazily=True)
         count = 0
         try:
@@ -159,8 +163,8 @@ class Worker:
                     settle.result()  # raises what ended it
             return count
         finally:
-            settle.cancel()
-            deadlines.cancel()
+            for helper in (settle, deadlines, present):
+                helper.cancel()
             await self._close()
 
     async def _close(self) -> None:
@@ -187,6 +191,7 @@ class Worker:
             types=tuple(self._tasks),
             settings=settings,
             free=lambda: settings.concurrency - len(self._running) - len(self._claimed),
+            busy=lambda: len(self._running),
             take=self._take,
         )
 

@@ -136,7 +136,7 @@ class Reading(Verbs):
         return await explanation.explain(self._context, job_id)
 
     async def workers(self, since: datetime) -> tuple[WorkerSeen, ...]:
-        """Workers that asked for jobs since then."""
+        """Workers that were heard of since then: what they ask for, and how many slots were taken."""
         seen = await presence.workers(self.store, validation.check_time(since, "since"))
         return tuple(worker for worker in seen if self.tenant in (None, worker.tenant))
 

@@ -87,11 +87,14 @@ class Working(Verbs):
         lease_seconds: Seconds | None = None,
         due_by: datetime | None = None,
         look_ahead: bool = True,
+        slots: int | None = None,
+        busy: int | None = None,
     ) -> leases.Claimed:
         """Claim as `claim` does, and say when it is worth while to ask again.
 
         When a limit has its next token comes with every answer. When the next job becomes due is asked
         for with `look_ahead`, and only if there were fewer jobs than `limit`: one more look at the store.
+        `slots` and `busy` are what `announce` is told.
         """
         if tenant is not None and tenant != self.tenant:
             if self.tenant is not None:
@@ -105,6 +108,8 @@ class Working(Verbs):
                 lease_seconds=lease_seconds,
                 due_by=due_by,
                 look_ahead=look_ahead,
+                slots=slots,
+                busy=busy,
             )
         return await self._claims.claim(
             worker,
@@ -115,6 +120,27 @@ class Working(Verbs):
             lease_seconds=lease_seconds,
             due_by=due_by,
             look_ahead=look_ahead,
+            slots=slots,
+            busy=busy,
+        )
+
+    async def announce(
+        self,
+        worker: str,
+        *,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        tags: Tags = (),
+        slots: int | None = None,
+        busy: int | None = None,
+    ) -> None:
+        """Say that the worker is there, and for which jobs, though it does not claim: its slots are taken.
+
+        A claim says so itself. Written down every five seconds at most, however often it is said; `workers`
+        tells it. `slots`: how many handlers the worker runs at once; `busy`: how many it runs now.
+        """
+        await self._claims.announce(
+            worker, queues=queues, types=types, tags=tags, slots=slots, busy=busy
         )
 
     async def settle(self, outcomes: Sequence[Outcome]) -> Settled:

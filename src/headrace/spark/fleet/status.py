@@ -19,7 +19,7 @@ from headrace.stores.base import EventQuery
 SILENT_AFTER = timedelta(seconds=30)
 """A driver writes every few seconds: one that has not for so long is taken for gone."""
 ALIVE_FOR = timedelta(seconds=15)
-"""A worker announces itself every five seconds, while it has room for jobs."""
+"""A worker announces itself every five seconds, until it is told to stop."""
 PAGE_EVENTS = 10_000
 PAGES_MAX = 20
 """A look at the status counts at most so much by itself; the driver goes on counting."""

@@ -32,6 +32,8 @@ async def announce(session: Session, worker: WorkerSeen) -> None:
         _list_or_none(worker.queues),
         _list_or_none(worker.types),
         list(worker.tags),
+        worker.slots,
+        worker.busy,
     )
 
 
@@ -44,8 +46,12 @@ async def workers(session: Session, since: datetime) -> list[WorkerSeen]:
             queues=_tuple_or_none(queues),
             types=_tuple_or_none(types),
             tags=tuple(tags),
+            slots=slots,
+            busy=busy,
         )
-        for name, seen_at, tenant, queues, types, tags in await session.read("workers", since)
+        for name, seen_at, tenant, queues, types, tags, slots, busy in await session.read(
+            "workers", since
+        )
     ]
     return sorted(seen, key=attrgetter("worker"))
 

@@ -41,6 +41,8 @@ def announce(tx: Transaction, worker: WorkerSeen) -> None:
             json_list_or_none(worker.queues),
             json_list_or_none(worker.types),
             json_list(worker.tags),
+            worker.slots,
+            worker.busy,
         ),
     )
 
@@ -55,6 +57,8 @@ def workers(view: Snapshot, since: datetime) -> list[WorkerSeen]:
             queues=None if queues is None else read_list(queues),
             types=None if types is None else read_list(types),
             tags=read_list(tags),
+            slots=slots,
+            busy=busy,
         )
-        for worker, seen_at, tenant, queues, types, tags in rows
+        for worker, seen_at, tenant, queues, types, tags, slots, busy in rows
     ]

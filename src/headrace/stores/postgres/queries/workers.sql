@@ -4,6 +4,8 @@ SELECT
     tenant,
     queues,
     types,
-    tags
+    tags,
+    slots,
+    busy
 FROM headrace.workers
 WHERE seen_at >= $1::timestamptz

@@ -39,3 +39,20 @@ async def workers(env: Env) -> None:
     )
     assert [worker.worker for worker in await store.workers(at(2))] == ["b"]
     assert not await store.workers(at(2.000001))
+
+
+@suite.case("announce", "keeps how many slots a worker has and how many are taken, if it says so")
+async def slots(env: Env) -> None:
+    store = await opened(env)
+
+    async def told() -> list[tuple[int | None, int | None]]:
+        return [(worker.slots, worker.busy) for worker in await store.workers(at(0))]
+
+    await store.announce(WorkerSeen(worker="a", seen_at=at(1), slots=50, busy=0))
+    await store.announce(WorkerSeen(worker="b", seen_at=at(1)))
+    assert await told() == [(50, 0), (None, None)]
+    await store.announce(WorkerSeen(worker="a", seen_at=at(2), slots=50, busy=50))
+    await store.announce(WorkerSeen(worker="b", seen_at=at(2), slots=2**31 - 1, busy=2**31 - 1))
+    assert await told() == [(50, 50), (2**31 - 1, 2**31 - 1)]
+    await store.announce(WorkerSeen(worker="a", seen_at=at(3)))
+    assert await told() == [(None, None), (2**31 - 1, 2**31 - 1)]
