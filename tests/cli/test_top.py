@@ -290,6 +290,38 @@ async def test_a_worker_that_is_too_busy_to_ask_is_still_there() -> None:
         assert (await watch.frame()).workers == ()
 
 
+async def test_slots_taken_are_told_of_each_worker_and_of_all(store_url: str) -> None:
+    clock = ManualClock()
+    async with await connect(store_url, clock=clock) as jobs:
+        watch = Watch(jobs)
+        await watch.begin()
+        await jobs.announce("gone", slots=1000, busy=1000)
+        clock.advance(20)
+        await jobs.announce("mail-1-6f2a90", queues=["mail"], slots=50, busy=12)
+        await jobs.announce("mail-2-c14be7", queues=["mail"], slots=50, busy=50)
+        await jobs.claim("by-hand")
+        clock.advance(3)
+        frame = await watch.frame()
+    assert (frame.busy, frame.slots) == (62, 100), "of those that are there"
+    assert {one.worker: (one.busy, one.slots) for one in frame.workers} == {
+        "by-hand": (None, None),
+        "gone": (1000, 1000),
+        "mail-1-6f2a90": (12, 50),
+        "mail-2-c14be7": (50, 50),
+    }
+    for width in (80, 120):
+        shown = _plain(frame, width)
+        assert "slots 62/100" in shown[0]
+        assert max(map(len, shown)) <= width
+        assert [" ".join(line.split()) for line in shown[shown.index("no jobs") + 2 :][:5]] == [
+            "WORKER JOBS SLOTS SEEN QUEUES",
+            "by-hand 0 - 3s ago all",
+            "gone 0 1000/1000 23s ago all",
+            "mail-1-6f2a90 0 12/50 3s ago mail",
+            "mail-2-c14be7 0 50/50 3s ago mail",
+        ]
+
+
 async def test_another_tenant_is_not_seen(store_url: str) -> None:
     clock = ManualClock()
     async with await connect(store_url, clock=clock) as jobs:

@@ -37,6 +37,7 @@ from tests.planted import (
     pace,
     schedules,
     shares,
+    slots,
     worker,
 )
 from tests.planted import graph as graph_races
@@ -246,6 +247,7 @@ DEFECTS |= limits.DEFECTS
 DEFECTS |= metadata.DEFECTS
 DEFECTS |= pace.DEFECTS
 DEFECTS |= schedules.DEFECTS
+DEFECTS |= slots.DEFECTS
 
 CASES: list[Case] = [case for name in ("store", "manager") for case in load(name).cases]
 
@@ -284,7 +286,11 @@ async def test_the_kit_objects(name: str) -> None:
 
 
 WITHIN_A_PART = (
-    contracts.DEFECTS | operators.DEFECTS | metadata.WITHIN_A_PART | worker.WITHIN_A_PART
+    contracts.DEFECTS
+    | operators.DEFECTS
+    | metadata.WITHIN_A_PART
+    | slots.WITHIN_A_PART
+    | worker.WITHIN_A_PART
 )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
 from tests.app import test_connections, test_options
-from tests.planted import worker
-from tests.planted.worker import OF_THE_WORKER
-from tests.worker import poisons, test_failing, test_poisons
+from tests.planted import slots, worker
+from tests.worker import poisons, running, test_failing, test_poisons, test_presence
 
 ENOUGH = ("its text raises", "its class raises", "StopIteration")
 
@@ -33,6 +33,11 @@ async def leak_nothing(url: str) -> None:
     await asyncio.to_thread(test_connections.test_a_loop_for_each_call_leaks_nothing, url)
 
 
+async def stay_present(url: str) -> None:
+    with test_presence.often(), mock.patch.object(running, "PATIENCE_SECONDS", 1.0):
+        await test_presence.test_a_worker_without_room_is_seen_with_all_its_slots_taken(url)
+
+
 CHECKS: dict[str, Callable[[str], Awaitable[None]]] = {
     worker.POISONS: swallow,
     worker.OPTIONS: refuse_options,
@@ -40,12 +45,14 @@ CHECKS: dict[str, Callable[[str], Awaitable[None]]] = {
     worker.NULL: test_options.test_a_task_without_arguments_runs_without_a_payload,
     worker.DRAIN: test_failing.test_drain_keeps_its_leases,
     worker.LEAKS: leak_nothing,
+    slots.PRESENCE: stay_present,
 }
+DEFECTS = worker.OF_THE_WORKER | slots.OF_THE_WORKER
 
 
-@pytest.mark.parametrize("name", OF_THE_WORKER)
+@pytest.mark.parametrize("name", DEFECTS)
 async def test_the_test_objects(name: str, tmp_path: Path) -> None:
-    check, defect = OF_THE_WORKER[name]
+    check, defect = DEFECTS[name]
     url = f"sqlite:///{tmp_path / 'jobs.db'}" if check == worker.LEAKS else "memory:"
     with defect():
         try:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from datetime import timedelta
+from unittest import mock
 
 import pytest
 
@@ -17,10 +20,19 @@ from tests.worker.running import reached, until, working
 OFTEN_SECONDS = 0.1
 
 
+@contextlib.contextmanager
+def often() -> Iterator[None]:
+    with (
+        mock.patch.object(leases, "ANNOUNCE_SECONDS", OFTEN_SECONDS),
+        mock.patch.object(supply, "_PRESENCE_SECONDS", OFTEN_SECONDS / 4),
+    ):
+        yield
+
+
 @pytest.fixture(autouse=True)
-def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leases, "ANNOUNCE_SECONDS", OFTEN_SECONDS)
-    monkeypatch.setattr(supply, "_PRESENCE_SECONDS", OFTEN_SECONDS / 4)
+def _often() -> Iterator[None]:
+    with often():
+        yield
 
 
 async def _seen(manager: JobManager) -> WorkerSeen | None:

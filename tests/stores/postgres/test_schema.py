@@ -215,6 +215,9 @@ async def test_an_upgraded_schema_equals_a_new_one(
     await new.close()
 
 
+_WORKER = """
+INSERT INTO {schema}.workers (worker, seen_at, tags) VALUES ('old', $$2026-01-01Z$$, $${{}}$$)
+"""
 _JOB_OF_EVERY_VERSION = """
 INSERT INTO {schema}.lanes (tenant, queue, type, priority) VALUES ('default', 'default', 'send', 2);
 INSERT INTO {schema}.bodies (seq, created_at, lane, depth, id, tags, payload)
@@ -239,7 +242,13 @@ async def test_what_an_older_version_holds_goes_on(
     sql = Sql(NAME)
     await schema.upgrade(connection, sql, "here", to_version=version)
     await connection.execute(_JOB_OF_EVERY_VERSION.format(schema=sql.quoted_schema))
+    if version > 1:
+        await connection.execute(_WORKER.format(schema=sql.quoted_schema))
     store = await PostgresStore.open(url, migrate=True)
+    workers = [
+        (one.worker, one.slots, one.busy) for one in await store.workers(NOW.replace(year=2000))
+    ]
+    assert workers == ([("old", None, None)] if version > 1 else [])
     new = await insert(store, draft(tags=("a",)), draft(limit_key="k"))
     lanes = await connection.fetch(
         f"SELECT lane, count(*) FROM {sql.quoted_schema}.jobs GROUP BY lane ORDER BY lane"

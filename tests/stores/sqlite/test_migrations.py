@@ -86,6 +86,8 @@ async def test_jobs_of_the_second_version_go_on_where_they_stood(path: Path) -> 
         Held(tenant="acme", queue="default", limit_key=None, jobs=1)
     ]
     assert await store.pauses() == [Pause("other", None, NOW)]
+    (worker,) = await store.workers(NOW.replace(year=2000))
+    assert (worker.worker, worker.slots, worker.busy) == ("w1", None, None)
 
     await insert(store, new_job(id="keyed", limit_key="k"), new_job(id="old lane"))
     heads = await store.heads(request(9))
