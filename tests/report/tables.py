@@ -131,6 +131,8 @@ def _whole(columns: Mapping[str, pa.DataType], row: Mapping[str, Any]) -> dict[s
     for name, kind in columns.items():
         if pa.types.is_integer(kind):
             made[name] = 0
+        elif "_p" in name:
+            made[name] = None  # no percentile of its own, unless it is named
         elif pa.types.is_floating(kind):
             made[name] = _PROMISED.get(name, 0.0)
         elif pa.types.is_string(kind):
@@ -190,7 +192,7 @@ AFTERNOON: dict[str, Rows] = {
     ],
     "outcomes": [
         {"hour": at(0), "outcome": "completed", "category": "none", "attempts": 3, "jobs": 3},
-        {"hour": at(0), "outcome": "retrying", "attempts": 2},
+        {"hour": at(0), "outcome": "retrying", "attempts": 2, "run_seconds": 9.0},
         {"hour": at(0), "outcome": "dead", "attempts": 1, "jobs": 1},
         {
             "hour": at(60),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from headrace.report import Report, build, read
-from headrace.report.charts import DRAWN, NARROW
+from headrace.report.charts import DRAWN, NARROW, shortened
 from headrace.report.page import page, svg
 from tests.report.tables import AFTERNOON, NOON, write
 
@@ -111,7 +111,7 @@ def test_each_chart_is_drawn_from_its_table(key: str, afternoon: Report) -> None
     assert spec["$schema"].startswith("https://vega.github.io/schema/vega-lite/")
     drawn = svg(chart, "x")
     assert drawn.startswith("<svg")
-    marks = {"traffic": "line", "backlog": "area", "latency": "line"}.get(key, "rect")
+    marks = {"traffic": "line", "backlog": "area"}.get(key, "rect")
     assert f"mark-{marks}" in drawn
     assert re.search(rf'mark-{marks} role-mark[^>]*>.*?<path[^>]* d="M', drawn)
     assert "NaN" not in drawn
@@ -135,3 +135,13 @@ def test_one_moment_is_drawn_as_bars(tmp_path: Path) -> None:
         picture = svg(DRAWN[one.key](one.data, NARROW), "x")
         assert re.search(r'mark-rect role-mark[^>]*>.*?<path[^>]* d="M', picture), one.key
         assert "00:00" not in picture
+
+
+@pytest.mark.parametrize("chars", [10, 20, 40])
+def test_shortened_names_stay_apart(chars: int) -> None:
+    workers = [f"pricing/20ff39{tail}c81a4e55/{tail}" for tail in ("a1", "b2", "c3")]
+    names = [*workers, "pricing/20ff39", "x" * 60, f"{'x' * 60}y"]
+    short = shortened(names, chars)
+    assert len(set(short.values())) == len(names)
+    assert max(map(len, short.values())) <= chars
+    assert shortened(["send", "fetch"], chars) == {"send": "send", "fetch": "fetch"}

@@ -26,7 +26,6 @@ def test_a_day_before_the_last_event_is_read_unless_asked_otherwise(
     gold = read(tmp_path)
     assert (gold.since, gold.until) == (NOON - timedelta(hours=22), at(62))
     assert gold.span <= timedelta(days=1)
-    assert read(lake, since=timedelta(hours=1)).since == at(60)
     assert read(lake, since=at(5)).since == at(0)
 
 
@@ -39,7 +38,7 @@ def test_a_report_begins_with_the_first_event(tmp_path: Path) -> None:
         gold = read(tmp_path, since=since)
         assert (gold.since, gold.until) == (at(17), at(18))
         report = build(gold)
-        assert "380 jobs came in, 380.0 a minute" in section(report, "traffic").says
+        assert "380 jobs came in, 380 a minute" in section(report, "traffic").says
         workers = section(report, "workers")
         assert workers.rows[0][-1] == pytest.approx(2.0)
         assert workers.data is not None
@@ -91,7 +90,7 @@ def test_tables_that_an_older_lake_lacks_are_empty_sections(tmp_path: Path) -> N
     shutil.rmtree(tmp_path / "gold" / "paths")
     shutil.rmtree(tmp_path / "gold" / "backlog")
     report = build(read(tmp_path))
-    assert section(report, "paths").is_empty
+    assert "paths" not in {one.key for one in report.sections}
     assert section(report, "backlog").is_empty
     assert not section(report, "traffic").is_empty
 
@@ -115,8 +114,8 @@ def test_the_head(afternoon: Report) -> None:
     assert told == {
         "jobs ended": ("13", "15 submitted", False),
         "success": ("92.3 %", "1 failed or dead", True),
-        "p95 wait": ("1 m", "longest 1 m 30 s", False),
-        "retries' cost": ("12 s", "17.4 % of run time", False),
+        "p95 wait": ("1 m 1 s", "at most 1 m 30 s, longest 1 m 30 s; send promised 1 m", True),
+        "retries' cost": ("9 s", "13 % of run time", False),
         "worst error": ("3×", "send: cannot reach <text> & <script>", True),
     }
 
@@ -143,7 +142,7 @@ def test_objectives_tell_the_worst_breach(afternoon: Report) -> None:
     assert objectives.rows[0][0] == "send"
     assert objectives.rows[0][4] == pytest.approx(25.0)
     assert objectives.says.startswith("1 of 2 types broke an objective. send burns")
-    assert "(75.0 % succeeded, 99.0 % should)" in objectives.says
+    assert "(75 % succeeded, 99 % should)" in objectives.says
     assert objectives.rows[1][-1] is None
 
 
@@ -153,18 +152,18 @@ def test_outcomes_and_errors(afternoon: Report) -> None:
     assert "overall is temporary (1 job)" in outcomes.says
     errors = section(afternoon, "errors")
     assert [row[0] for row in errors.rows] == [3, 1]
-    assert "4 errors in 2 groups; the largest makes up 75.0 %" in errors.says
+    assert "4 errors in 2 groups; the largest makes up 75 %" in errors.says
     assert "1 job ended by it" in errors.says
 
 
 def test_retries_workers_tenants_paths(afternoon: Report) -> None:
-    assert section(afternoon, "retries").rows == [("send", 2, 3, 0, 12.0, 0.2, 0.5)]
+    assert section(afternoon, "retries").rows == [("send", 2, 3, 0, 9.0, pytest.approx(0.15), 0.5)]
     workers = section(afternoon, "workers")
     assert [row[0] for row in workers.rows] == ["w1", "w2"]
     tenants = section(afternoon, "tenants")
     assert tenants.rows[0][0] == "acme"
     assert tenants.rows[0][4] == pytest.approx(60 / 69)
-    assert "acme took 87.0 % of the run time" in tenants.says
+    assert "acme took 87 % of the run time" in tenants.says
     paths = section(afternoon, "paths")
     assert paths.rows == [("send", 1, 2, 60.0, 60.0, 0.75, pytest.approx(1 / 6))]
     assert "fetch takes 74.5 %" in paths.says

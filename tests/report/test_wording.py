@@ -30,7 +30,8 @@ def test_durations(seconds: float, told: str) -> None:
     [
         (0, "0 %"),
         (1, "100 %"),
-        (0.5, "50.0 %"),
+        (0.5, "50 %"),
+        (0.123, "12.3 %"),
         (0.99949, "99.9 %"),
         (0.9999, "> 99.9 %"),
         (0.0001, "< 0.1 %"),
@@ -73,11 +74,9 @@ def test_steps_begin_on_whole_steps_and_cover_the_span() -> None:
     assert all(one.minute == 0 for one in steps)
 
 
-def test_percentiles_of_buckets() -> None:
-    buckets = [0] * 22
-    buckets[9] = 100  # 0.5 s to 1 s
-    assert rollup.percentile(buckets, 0.5, None) == pytest.approx(0.75)
-    assert rollup.percentile(buckets, 0.99, 0.8) == 0.8
-    assert rollup.percentile([0] * 22, 0.5, None) is None
-    above = [*([0] * 21), 4]  # more than 5000 s
-    assert rollup.percentile(above, 0.5, 9000.0) == pytest.approx(7000.0)
+@pytest.mark.parametrize(
+    ("rate", "told"),
+    [(0, "0"), (0.01, "< 0.1"), (0.4, "0.4"), (9.97, "10"), (15.1, "15"), (14_674.0, "14,674")],
+)
+def test_rates_have_separators_and_no_needless_decimal(rate: float, told: str) -> None:
+    assert wording.rate(rate) == told

@@ -30,11 +30,21 @@ class FigureRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     value: str
     detail: str
+    before: str
+    """The same of as much time before; empty if the lake does not know all of it."""
+    is_bad: bool
 
 
 class AdviceRecord(msgspec.Struct, frozen=True, kw_only=True):
     advice: str
     evidence: str
+
+
+class CommandRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What to run about some jobs."""
+
+    title: str
+    command: str
 
 
 class SectionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,11 +54,13 @@ class SectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     says: str
     rows: Sequence[Mapping[str, Any]]
+    commands: Sequence[CommandRecord]
 
 
 class ReportRecord(msgspec.Struct, frozen=True, kw_only=True):
     since: datetime
     until: datetime
+    note: str
     queues: Sequence[str]
     figures: Sequence[FigureRecord]
     advice: Sequence[AdviceRecord]
@@ -153,9 +165,17 @@ def _record(built: Report) -> ReportRecord:
     return ReportRecord(
         since=built.since,
         until=built.until,
+        note=built.note,
         queues=built.queues,
         figures=[
-            FigureRecord(name=one.name, value=one.value, detail=one.detail) for one in built.figures
+            FigureRecord(
+                name=one.name,
+                value=one.value,
+                detail=one.detail,
+                before=one.before,
+                is_bad=one.is_bad,
+            )
+            for one in built.figures
         ],
         advice=[AdviceRecord(advice=one.advice, evidence=one.evidence) for one in built.advice],
         sections=[
@@ -166,6 +186,9 @@ def _record(built: Report) -> ReportRecord:
                 rows=[
                     {column.name: value for column, value in zip(one.columns, row, strict=True)}
                     for row in one.rows
+                ],
+                commands=[
+                    CommandRecord(title=each.title, command=each.command) for each in one.commands
                 ],
             )
             for one in built.sections

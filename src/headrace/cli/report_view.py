@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -33,15 +34,20 @@ def show(out: Output, report: Report) -> None:
 
     of = f", queue {wording.listed(report.queues)}" if report.queues else ""
     out.text(("Headrace report", "bold"), f"  {wording.span(report.since, report.until)}{of}")
+    if report.note:
+        _sentences(out, visible(report.note))
     out.text()
     width = max(len(one.name) for one in report.figures)
     worth = max(len(one.value) for one in report.figures)
     for one in report.figures:
         style = "bold red" if one.is_bad else "bold"
-        detail = _cut(visible(one.detail), out.width - width - worth - 4)
+        told = f"{one.detail} ({one.before})" if one.before else one.detail
+        detail = _cut(visible(told), out.width - width - worth - 4)
         out.text((f"{one.name:<{width}}  ", "dim"), (f"{one.value:>{worth}}", style), f"  {detail}")
-    if report.advice:
-        _head(out, "Advice")
+    _head(out, "Advice")
+    if not report.advice:
+        _sentences(out, visible(report.verdict))
+    else:
         for found in report.advice:
             _sentences(out, visible(found.advice), first="- ", rest="  ")
             _sentences(out, visible(found.evidence), first="  ", rest="  ", style="dim")
@@ -51,12 +57,15 @@ def show(out: Output, report: Report) -> None:
 
 def _section(out: Output, section: Section) -> None:
     from headrace.report import wording
+    from headrace.report.section import COMMANDS_SAY
     from headrace.report.wording import Unit
 
     _head(out, section.title)
     _sentences(out, visible(section.says))
-    width = max((len(trend.name) for trend in section.trends), default=0)
-    for trend in section.trends:
+    # Of a single step there is nothing to see over time.
+    trends = [trend for trend in section.trends if len(trend.values) > 1]
+    width = max((len(trend.name) for trend in trends), default=0)
+    for trend in trends:
         room = min(out.width - width - 2, _SPARKS_MAX)
         drawn = wording.sparkline(_fitted(trend.values, room))
         out.text((f"{visible(trend.name):<{width}}  ", "dim"), (drawn, "cyan"))
@@ -82,6 +91,23 @@ def _section(out: Output, section: Section) -> None:
         for row in section.rows
     ]
     out.table(columns, rows)
+    if section.commands:
+        _sentences(out, COMMANDS_SAY)
+        for one in section.commands:
+            out.text(f"  {visible(one.title)}")
+            for line in _command(one.command, out.width - 4):
+                out.text((f"    {line}", "dim"))
+
+
+def _command(command: str, width: int) -> Iterator[str]:
+    """Lines that a shell takes as one, none broken within a word."""
+    line = ""
+    for word in map(shlex.quote, shlex.split(visible(command))):
+        if line and len(line) + len(word) + 3 > width:
+            yield f"{line} \\"
+            line = ""
+        line = f"{line} {word}" if line else word
+    yield line
 
 
 def _head(out: Output, title: str) -> None:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from headrace.report import rollup, wording
+from headrace.report import capacity, rollup, wording
 from headrace.report.gold import Gold
+from headrace.report.percentiles import Spread
 from headrace.report.section import Advice
-from headrace.report.sections import errors, objectives, paths, retries
+from headrace.report.sections import errors, objectives, outcomes, paths, retries
 
 JOBS_MIN = 10
 """Fewer jobs than this prove nothing."""
@@ -21,10 +19,16 @@ HOPELESS = 0.2
 """Retrying helps so few that it is not worth its time."""
 HOPEFUL = 0.8
 """Retrying helps so many that those given up were likely given up too soon."""
-SHORT = 0.5
-"""Of an hour's minutes: jobs found no worker for most of it."""
-HEADROOM = 0.75
-"""How busy workers should be, so that a burst finds room."""
+FAILING = 0.05
+"""More jobs of a type than this part should not fail for good."""
+TOLD_MAX = 3
+"""Types that are named; the rest is counted."""
+BURST = 10
+"""Wanting so many times what there is speaks of the work, not of the workers."""
+TOGETHER = 0.8
+"""Of all losses: so many of them in a few moments have one cause."""
+MOMENT = timedelta(minutes=2)
+MOMENTS_MAX = 5
 LION_SHARE = 0.6
 TAIL = 20.0
 """A run time this many times the median is a tail."""
@@ -33,70 +37,82 @@ _LEASE_EXPIRED = "lease_expired"
 
 def on(gold: Gold) -> list[Advice]:
     """What the tables advise, the most pressing first; often nothing."""
-    rules = (_capacity, _leases, _hopeless, _given_up, _tails, _share, _paths)
+    rules = (_failing, _capacity, _leases, _hopeless, _given_up, _tails, _share, _paths)
     return [found for rule in rules for found in rule(gold)]
 
 
 def _capacity(gold: Gold) -> Iterator[Advice]:
-    """Hours in most of which jobs were due and unclaimed, and types that started late."""
-    hours = _hours(gold)
-    short = {hour: one for hour, one in hours.items() if one.minutes_short >= SHORT * one.minutes}
-    late = [
-        row["type"]
-        for row in objectives.by_type(gold)
-        if row["worst_burn"] > 1 and row["worst_by"] == objectives.BURNS["start"]
-    ]
-    if not short or not late:
+    """Types that started late: how many slots would have held their objective, or that slots were free."""
+    late = objectives.late(gold)
+    if not late:
         return
-    worst = max(short, key=lambda hour: short[hour].ready)
-    wanted = math.ceil(_demand(gold, worst) / HEADROOM)
-    if wanted <= short[worst].running:
+    hardest = min(late, key=lambda row: row["start_seconds"])
+    seconds, ratio = hardest["start_seconds"], hardest["start_ratio"]
+    need = capacity.need(gold, seconds, ratio)
+    if need is None:
         return
+    named = wording.listed([row["name"] for row in late[:TOLD_MAX]])
+    if len(late) > TOLD_MAX:
+        named += f" and {wording.counted(len(late) - TOLD_MAX, 'more type')}"
+    waited = (
+        f"{wording.ratio(ratio)} should start within {wording.seconds(seconds)}; {named} did not. Up to "
+        f"{need.worst.ready:,} were due and unclaimed, at {gold.when(need.worst.at)}"
+    )
+    if need.is_idle:
+        yield Advice(
+            "Look at what keeps workers from jobs that are due: a paused queue, a limit, or queues that too "
+            "few of them ask for. More of the same would not help.",
+            f"{waited}, while most of the time less than half of the {need.had:,} jobs ran that ran at once "
+            "at other times.",
+        )
+        return
+    wanted = _rounded_up(need.slots)
+    more = f"{wanted - need.had:,} more than the {need.had:,} that ran at once at most"
+    burst = ""
+    if wanted > BURST * need.had:
+        burst = (
+            " For a burst like this it may be cheaper to submit it more slowly, or to promise less."
+        )
     yield Advice(
-        f"Add capacity: room for about {wanted} jobs at once would have kept up in the worst hour; at most "
-        f"{short[worst].running:,} ran in it.",
-        f"In {wording.counted(len(short), 'hour')} jobs were due and unclaimed most of the time; from "
-        f"{gold.when(worst)} on, up to {short[worst].ready:,} at once. "
-        f"{wording.counted(len(late), 'type')} started late.",
+        f"Add capacity: about {wanted:,} slots, {more}, would have held what is promised of starts.{burst}",
+        f"{waited}. A slot took {wording.rate(need.each)} jobs a minute; this supposes that the store and "
+        "what the jobs call keep pace.",
     )
 
 
-@dataclass
-class _Hour:
-    """One hour of all queues together, as the minutes tell in which something changed."""
-
-    minutes: int = 0
-    minutes_short: int = 0
-    ready: int = 0
-    running: int = 0
+def _rounded_up(number: int) -> int:
+    """To two digits: a model knows no more."""
+    size: int = 10 ** max(len(str(number)) - 2, 0)
+    return -(-number // size) * size
 
 
-def _hours(gold: Gold) -> dict[datetime, _Hour]:
-    now: dict[str, dict[str, Any]] = {}
-    hours: dict[datetime, _Hour] = {}
-    rows = gold["backlog"].sort_by("minute").to_pylist() if gold["backlog"].num_rows else []
-    for minute, changes in itertools.groupby(rows, key=lambda row: row["minute"]):
-        now.update({row["queue"]: row for row in changes})
-        if not gold.since <= minute < gold.until:
-            continue
-        hour = hours.setdefault(minute.replace(minute=0), _Hour())
-        ready = sum(one["ready"] for one in now.values())
-        hour.minutes += 1
-        hour.minutes_short += ready > 0
-        hour.ready = max(hour.ready, ready)
-        hour.running = max(hour.running, sum(one["running"] for one in now.values()))
-    return hours
-
-
-def _demand(gold: Gold, hour: datetime) -> float:
-    """How many jobs at once the hour's work was: what ran in it, and what was left waiting at its end."""
-    rows = [row for row in gold["latency"].to_pylist() if row["hour"] == hour]
-    ran = sum(row["run_sum_seconds"] for row in rows)
-    ended = sum(row["ended"] for row in rows)
-    left = [row for row in gold["backlog"].to_pylist() if row["hour"] == hour]
-    last = {row["queue"]: row["ready"] for row in sorted(left, key=lambda row: row["minute"])}
-    waiting = sum(last.values()) * (ran / ended if ended else 0.0)
-    return float(ran + waiting) / rollup.HOUR.total_seconds()
+def _failing(gold: Gold) -> Iterator[Advice]:
+    """Types of which more than a few jobs fail for good, whether or not they were retried."""
+    rows = sorted(
+        (
+            row
+            for row in outcomes.by_type(gold)
+            if row["judged"] >= JOBS_MIN and row["failing"] > FAILING
+        ),
+        key=lambda row: row["bad"],
+        reverse=True,
+    )
+    if not rows:
+        return
+    shown = rows[:TOLD_MAX]
+    others = f" and {wording.counted(len(rows) - TOLD_MAX, 'more type')}" if rows[TOLD_MAX:] else ""
+    mend = " The commands below Errors run them again once it is mended."
+    yield Advice(
+        f"Look into why {_types(shown)}{others} "
+        f"{'fails' if len(rows) == 1 else 'fail'} for good: more than {wording.ratio(FAILING)} of the jobs "
+        "do.",
+        " ".join(
+            f"{row['type']}: {wording.ratio(row['failing'])}, {row['bad']:,} of "
+            f"{wording.counted(row['judged'], 'job')}{_blamed(gold, row, 'fatal')}."
+            for row in shown
+        )
+        + (mend if any(one["fatal"] for one in errors.groups(gold)) else ""),
+    )
 
 
 def _leases(gold: Gold) -> Iterator[Advice]:
@@ -108,10 +124,19 @@ def _leases(gold: Gold) -> Iterator[Advice]:
     rows = rollup.summed(gold["workers"], ["worker"], ["losses"]).to_pylist()
     losers = [row for row in rollup.longest(rows, "losses") if row["losses"]]
     types = wording.listed([f"{one['type']} ({one['occurrences']:,})" for one in lost[:3]])
+    moments = _moments(gold)
     if len(losers) == 1:
         yield Advice(
             f"Look at {losers[0]['worker']}: it alone lost attempts. A longer lease would not help.",
             f"{wording.counted(total, 'attempt')} lost, all of them its own, of {types}.",
+        )
+    elif losers and moments:
+        at = wording.listed([gold.when(one) for one in moments])
+        yield Advice(
+            f"Look at what all workers share: the store, the network or the host stood still before {at}. A "
+            "longer lease is no remedy, unless it outlasts such an outage.",
+            f"{wording.counted(total, 'attempt')} lost on {len(losers)} workers, of {types}: nearly all "
+            f"{'at once' if len(moments) == 1 else f'in {len(moments)} moments'}{_within(gold, moments)}.",
         )
     elif losers:
         yield Advice(
@@ -120,6 +145,35 @@ def _leases(gold: Gold) -> Iterator[Advice]:
             f"{wording.counted(total, 'attempt')} lost on {len(losers)} workers, of {types}; the longest run "
             f"of these types took {wording.seconds(_longest_run(gold, {one['type'] for one in lost}))}.",
         )
+
+
+def _moments(gold: Gold) -> list[datetime]:
+    """When losses fell together: a few short times that hold nearly all. None if they were spread."""
+    lost = rollup.summed(gold["throughput"], ["minute"], ["lost"]).to_pylist()
+    lost = [row for row in lost if row["lost"]]
+    moments: list[dict[str, Any]] = []
+    for row in lost:
+        if moments and row["minute"] - moments[-1]["last"] < MOMENT:
+            moments[-1]["last"] = row["minute"]
+            moments[-1]["lost"] += row["lost"]
+        else:
+            moments.append({"first": row["minute"], "last": row["minute"], "lost": row["lost"]})
+    held = [
+        one for one in moments if one["lost"] >= LOSSES_MIN and one["last"] - one["first"] < MOMENT
+    ]
+    part = sum(one["lost"] for one in held) / (sum(row["lost"] for row in lost) or 1)
+    if part < TOGETHER or len(held) > MOMENTS_MAX:
+        return []
+    return [one["first"] for one in held]
+
+
+def _within(gold: Gold, moments: list[datetime]) -> str:
+    """How close together, where the lake tells: of one moment alone."""
+    rows = [row for row in gold["errors"].to_pylist() if row["code"] == _LEASE_EXPIRED]
+    if len(moments) > 1 or not rows:
+        return ""
+    spread = max(row["last_seen"] for row in rows) - min(row["first_seen"] for row in rows)
+    return f", within {wording.seconds(spread.total_seconds())}" if spread < MOMENT else ""
 
 
 def _longest_run(gold: Gold, types: set[str]) -> float:
@@ -134,8 +188,8 @@ def _hopeless(gold: Gold) -> Iterator[Advice]:
             f"Fail {_types(rows)} for good instead of retrying: trying again rarely helps.",
             " ".join(
                 f"{row['type']}: of {wording.counted(row['retried_jobs'], 'retried job')} "
-                f"{row['recovered_jobs']:,} completed, and failed attempts ran for "
-                f"{wording.seconds(row['wasted_seconds'])}{_blamed(gold, row, 'occurrences')}."
+                f"{row['recovered_jobs']:,} completed, and what was tried again had run for "
+                f"{wording.seconds(row['retried_seconds'])}{_blamed(gold, row, 'occurrences')}."
                 for row in rows
             ),
         )
@@ -188,16 +242,17 @@ def _tails(gold: Gold) -> Iterator[Advice]:
     for row in rows:
         types.setdefault(row["type"], []).append(row)
     for name, group in sorted(types.items()):
-        buckets = rollup.added(row["run_buckets"] for row in group)
-        top = max((row["run_max_seconds"] or 0.0 for row in group), default=0.0)
-        middle = rollup.percentile(buckets, 0.5, top)
-        tail = rollup.percentile(buckets, 0.99, top)
-        if sum(buckets) < 10 * JOBS_MIN or not middle or tail is None or tail < TAIL * middle:
+        runs = Spread(group, "run")
+        middle, tail = runs.percentile("p50"), runs.percentile("p99")
+        if runs.count < 10 * JOBS_MIN or middle is None or tail is None or runs.longest is None:
+            continue
+        # Surely: an estimate may lie in the same bucket as what it is compared with.
+        if not middle.most or tail.least < TAIL * middle.most:
             continue
         yield Advice(
             f"Look at the slowest runs of {name}, and consider a timeout: a few take far longer than most.",
-            f"Half of them ran for at most {wording.seconds(middle)}, 1 % for {wording.seconds(tail)} or "
-            f"more, one for {wording.seconds(top)}.",
+            f"Half of them ran for at most {wording.seconds(middle.most)}, 1 % for "
+            f"{wording.seconds(tail.least)} or more, one for {wording.seconds(runs.longest)}.",
         )
 
 

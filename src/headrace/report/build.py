@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from headrace.report import advice, rollup, wording
 from headrace.report.gold import Gold
@@ -48,29 +48,63 @@ class Report:
     queues: Sequence[str]
     figures: Sequence[Figure]
     sections: Sequence[Section]
+    """Those that there is anything to say of."""
     advice: Sequence[Advice]
+    note: str = ""
+    """Why it does not begin when it was asked to."""
+
+    @property
+    def verdict(self) -> str:
+        """What to say where there is no advice."""
+        bad = [f"{one.name} ({one.value})" for one in self.figures if one.is_bad]
+        if not bad:
+            return "Nothing in these figures asks for a change."
+        return (
+            f"No rule knows a remedy, yet {wording.listed(bad)} {'is' if len(bad) == 1 else 'are'} not as "
+            "promised: see Objectives and Errors."
+        )
 
 
 def build(gold: Gold) -> Report:
     """The report on what these tables hold."""
+    made = [section(gold) for section in _SECTIONS]
     return Report(
         since=gold.since,
         until=gold.until,
         queues=gold.queues,
         figures=_figures(gold),
-        sections=[section(gold) for section in _SECTIONS],
+        sections=[one for one in made if one is not None],
         advice=advice.on(gold),
+        note=_note(gold),
+    )
+
+
+def _note(gold: Gold) -> str:
+    if gold.asked is None:
+        return ""
+    return (
+        f"Asked for from {gold.when(gold.asked)} on; most of the lake's tables are by the hour, so it begins "
+        f"at {gold.when(gold.since)}."
     )
 
 
 def _figures(gold: Gold) -> list[Figure]:
-    return [_jobs(gold), _success(gold), _wait(gold), _retries(gold), _error(gold)]
+    figures = [one(gold) for one in _HEAD]
+    if gold.before is None:
+        return figures
+    before = [one(gold.before).value for one in _HEAD[:-1]]
+    before.append(_error_before(gold, gold.before))
+    span = "day" if gold.span == timedelta(days=1) else wording.seconds(gold.span.total_seconds())
+    return [
+        one._replace(before=f"the {span} before: {value}")
+        for one, value in zip(figures, before, strict=True)
+    ]
 
 
 def _jobs(gold: Gold) -> Figure:
-    total = rollup.totals(gold["throughput"], ["submitted"])
-    ended = rollup.totals(gold["outcomes"], ["jobs"])
-    return Figure("jobs ended", f"{ended['jobs']:,}", f"{total['submitted']:,} submitted")
+    total = rollup.totals(gold["throughput"], ["submitted", *traffic.ENDS])
+    ended = sum(total[way] for way in traffic.ENDS)
+    return Figure("jobs ended", f"{ended:,}", f"{total['submitted']:,} submitted")
 
 
 def _success(gold: Gold) -> Figure:
@@ -92,14 +126,24 @@ def _wait(gold: Gold) -> Figure:
     if wait is None:
         return Figure("p95 wait", "–", "no attempt started")
     longest = max(row["wait_max_seconds"] or 0.0 for row in rows)
-    return Figure("p95 wait", wording.seconds(wait), f"longest {wording.seconds(longest)}")
+    told = wording.seconds(wait.seconds)
+    detail = f"longest {wording.seconds(longest)}"
+    if not wait.is_close and wording.seconds(wait.most) != told:
+        detail = f"at most {wording.seconds(wait.most)}, {detail}"
+    late = objectives.late(gold)
+    if late:
+        others = f" and {wording.counted(len(late) - 1, 'more type')}" if late[1:] else ""
+        detail += (
+            f"; {late[0]['name']}{others} promised {wording.seconds(late[0]['start_seconds'])}"
+        )
+    return Figure("p95 wait", told, detail, is_bad=bool(late))
 
 
 def _retries(gold: Gold) -> Figure:
-    total = rollup.totals(gold["retries"], ["wasted_seconds", "run_seconds"])
-    part = retries.share(total["wasted_seconds"], total["run_seconds"])
+    cost = retries.cost(gold)
+    part = retries.share(cost, rollup.totals(gold["retries"], ["run_seconds"])["run_seconds"])
     detail = "no run time" if part is None else f"{wording.ratio(part)} of run time"
-    return Figure("retries' cost", wording.seconds(total["wasted_seconds"]), detail)
+    return Figure("retries' cost", wording.seconds(cost), detail)
 
 
 def _error(gold: Gold) -> Figure:
@@ -109,3 +153,16 @@ def _error(gold: Gold) -> Figure:
     worst = found[0]
     detail = f"{worst['type']}: {errors.said(worst)}"
     return Figure("worst error", f"{worst['occurrences']:,}×", detail, is_bad=worst["fatal"] > 0)
+
+
+def _error_before(gold: Gold, before: Gold) -> str:
+    """How often the worst error occurred then."""
+    found = errors.groups(gold)
+    if not found:
+        return _error(before).value
+    key = errors.key(found[0])
+    count = sum(one["occurrences"] for one in errors.groups(before) if errors.key(one) == key)
+    return f"{count:,}×" if count else "not seen"
+
+
+_HEAD = (_jobs, _success, _wait, _retries, _error)

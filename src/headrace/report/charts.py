@@ -28,8 +28,9 @@ ROW_HEIGHT = 22
 """Of a bar or a row of cells."""
 _LABELS_WIDTH = 130
 _LABEL_CHARS = 44
+_CHAR_WIDTH = 6.2
+"""About what a character of a label takes."""
 _TICKS_MAX = 6
-_DOTTED_MAX = 20
 _AXIS_WIDTH = 50
 """About what the axis at the left takes of a chart."""
 
@@ -61,7 +62,9 @@ _TICK_SECONDS = (
 )
 """Between two ticks: round in the unit that they are written in."""
 _LOG_TICKS = (0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 36_000, 86_400)
-_LEGEND: dict[str, Any] = {"orient": "top", "title": None, "labelLimit": 560}
+_LEGEND: dict[str, Any] = {"orient": "top", "title": None}
+_LEGEND_ITEM_WIDTH = 28
+"""The symbol and the gaps beside its label."""
 
 
 def traffic(data: pa.Table, width: int = WIDE) -> Chart:
@@ -73,12 +76,12 @@ def traffic(data: pa.Table, width: int = WIDE) -> Chart:
             shown, width, row="series", amount="jobs", title="jobs", colour=alt.value(BLUE)
         )
     drawn: Chart = (
-        alt.Chart(shown)
-        .mark_line(interpolate="monotone", strokeWidth=1.8, point=_points(data))
+        alt.Chart(_to_the_end(shown))
+        .mark_line(interpolate="step-after", strokeWidth=1.8)
         .encode(
-            x=_time(data, width),
+            x=_time(data, width, to_the_end=True),
             y=alt.Y("jobs:Q", title="jobs", axis=alt.Axis(tickMinStep=1)),
-            color=_colours("series", used, [TRAFFIC[name] for name in used]),
+            color=_colours("series", used, width, [TRAFFIC[name] for name in used]),
         )
         .properties(width=width, height=HEIGHT)
     )
@@ -93,12 +96,12 @@ def backlog(data: pa.Table, width: int = WIDE) -> Chart:
         )
     queues = _distinct(data, "queue")
     drawn: Chart = (
-        alt.Chart(data)
+        alt.Chart(_to_the_end(data))
         .mark_area(interpolate="step-after", opacity=0.85)
         .encode(
-            x=_time(data, width),
+            x=_time(data, width, to_the_end=True),
             y=alt.Y("ready:Q", stack="zero", title="jobs due", axis=alt.Axis(tickMinStep=1)),
-            color=_colours("queue", queues),
+            color=_colours("queue", queues, width),
         )
         .properties(width=width, height=HEIGHT)
     )
@@ -106,33 +109,33 @@ def backlog(data: pa.Table, width: int = WIDE) -> Chart:
 
 
 def latency(data: pa.Table, width: int = WIDE) -> Chart:
-    """`at`, `queue`, `wait_seconds`; a logarithmic axis: waits differ by powers of ten."""
+    """`at`, `type`, `wait_seconds`; a logarithmic axis: waits differ by powers of ten."""
     shown = data.filter(pc.field("wait_seconds").is_valid())
     if _is_moment(data):
         return _bars(
             shown,
             width,
-            row="queue",
+            row="type",
             amount="wait_seconds",
             title="p95 wait",
             colour=alt.value(BLUE),
-            axis=_durations(shown, "queue", "wait_seconds"),
+            axis=_durations(shown, "type", "wait_seconds"),
         )
     floor = 0.001
     raised = pc.max_element_wise(shown["wait_seconds"], pa.scalar(floor))
     shown = shown.set_column(shown.schema.get_field_index("wait_seconds"), "wait_seconds", raised)
     drawn: Chart = (
-        alt.Chart(shown)
-        .mark_line(point=alt.OverlayMarkDef(size=18), strokeWidth=1.8)
+        alt.Chart(_to_the_end(shown))
+        .mark_line(interpolate="step-after", strokeWidth=1.8)
         .encode(
-            x=_time(data, width),
+            x=_time(data, width, to_the_end=True),
             y=alt.Y(
                 "wait_seconds:Q",
                 scale=alt.Scale(type="log", nice=True),
                 title="p95 wait",
                 axis=alt.Axis(labelExpr=_DURATION, values=_LOG_TICKS),
             ),
-            color=_colours("queue", _distinct(shown, "queue")),
+            color=_colours("type", pc.unique(shown["type"]).to_pylist(), width),
         )
         .properties(width=width, height=HEIGHT)
     )
@@ -166,7 +169,7 @@ def outcomes(data: pa.Table, width: int = WIDE) -> Chart:
         row="type",
         amount="jobs",
         title="jobs",
-        colour=_colours("state", states, [STATES[state] for state in states]),
+        colour=_colours("state", states, width, [STATES[state] for state in states]),
     )
 
 
@@ -188,7 +191,7 @@ def errors(data: pa.Table, width: int = WIDE) -> Chart:
     groups = [name for name in names if name != others] + [others] * (others in names)
     colours = [GREY if name == others else PALETTE[i] for i, name in enumerate(groups)]
     limit = _LABEL_CHARS if width < WIDE else 2 * _LABEL_CHARS
-    short = {name: _cut(name, limit) for name in groups}
+    short = shortened(groups, limit)
     named = pa.array([short[name] for name in data["group"].to_pylist()], pa.string())
     data = data.set_column(data.schema.get_field_index("group"), "group", named)
     drawn: Chart = (
@@ -197,7 +200,7 @@ def errors(data: pa.Table, width: int = WIDE) -> Chart:
         .encode(
             x=_time(data, width, to_the_end=True),
             y=alt.Y("errors:Q", stack="zero", title="errors", axis=alt.Axis(tickMinStep=1)),
-            color=_colours("group", [short[name] for name in groups], colours, columns=1),
+            color=_colours("group", [short[name] for name in groups], width, colours),
             order=alt.Order("group:N"),
         )
         .properties(width=width, height=HEIGHT)
@@ -206,15 +209,15 @@ def errors(data: pa.Table, width: int = WIDE) -> Chart:
 
 
 def retries(data: pa.Table, width: int = WIDE) -> Chart:
-    """`type`, `wasted_seconds`."""
+    """`type`, `retried_seconds`."""
     return _bars(
         data,
         width,
         row="type",
-        amount="wasted_seconds",
-        title="run time that brought nothing",
+        amount="retried_seconds",
+        title="run time that was tried again",
         colour=alt.value(AMBER),
-        axis=_durations(data, "type", "wasted_seconds"),
+        axis=_durations(data, "type", "retried_seconds"),
     )
 
 
@@ -266,7 +269,7 @@ def tenants(data: pa.Table, width: int = WIDE) -> Chart:
                 title="share of run time",
                 axis=alt.Axis(format="%", tickCount=5),
             ),
-            color=_colours("tenant", names),
+            color=_colours("tenant", names, width),
         )
         .properties(width=width, height=HEIGHT)
     )
@@ -281,7 +284,7 @@ def paths(data: pa.Table, width: int = WIDE) -> Chart:
         row="type",
         amount="seconds",
         title="time on critical paths",
-        colour=_colours("part", ["running", "waiting for a worker"], [BLUE, AMBER]),
+        colour=_colours("part", ["running", "waiting for a worker"], width, [BLUE, AMBER]),
         axis=_durations(data, "type", "seconds"),
     )
 
@@ -316,6 +319,7 @@ def _bars(
     labels_width: int = _LABELS_WIDTH,
 ) -> Chart:
     """One horizontal bar per row, the longest on top; of counts, unless the axis is another."""
+    data = _shortened(data, row, labels_width)
     axis = axis or alt.Axis(tickMinStep=1, format="~s")
     drawn: Chart = (
         alt.Chart(data)
@@ -342,6 +346,7 @@ def _cells(
     values: Sequence[float] | alt.UndefinedType = alt.Undefined,
 ) -> Chart:
     """One cell per row and step of time, the fuller the more."""
+    data = _shortened(data, row, _LABELS_WIDTH)
     shown = alt.Legend(title=legend, orient="top", symbolType="square", values=values)
     drawn: Chart = (
         alt.Chart(_with_end(data))
@@ -377,12 +382,6 @@ def _is_moment(data: pa.Table) -> bool:
     return len(pc.unique(data["at"])) == 1
 
 
-def _points(data: pa.Table) -> alt.OverlayMarkDef | bool:
-    """Dots on a line of few steps, which alone may be too short to be seen."""
-    few = len(pc.unique(data["at"])) <= _DOTTED_MAX
-    return alt.OverlayMarkDef(size=24) if few else False
-
-
 def _column(data: pa.Table, width: int) -> dict[str, Any]:
     """A bar as wide as its step, to the right of where the step begins."""
     first, last = _ends(data)
@@ -396,6 +395,15 @@ def _with_end(data: pa.Table) -> pa.Table:
     step = _step(data)
     ends = pa.array([at + step for at in data["at"].to_pylist()], data["at"].type)
     return data.append_column("end", ends)
+
+
+def _to_the_end(data: pa.Table) -> pa.Table:
+    """With each series' last level once more where its last step ends: a step has a width."""
+    step = _step(data)
+    last = max(data["at"].to_pylist())
+    ends = data.filter(pc.equal(data["at"], pa.scalar(last, data["at"].type)))
+    moved = pa.array([at + step for at in ends["at"].to_pylist()], data["at"].type)
+    return pa.concat_tables([data, ends.set_column(ends.schema.get_field_index("at"), "at", moved)])
 
 
 def _ends(data: pa.Table) -> tuple[datetime, datetime]:
@@ -421,9 +429,14 @@ def _durations(data: pa.Table, row: str, amount: str) -> alt.Axis:
 
 
 def _colours(
-    field: str, names: Sequence[str], colours: Sequence[str] = PALETTE, columns: int = 0
+    field: str, names: Sequence[str], width: int, colours: Sequence[str] = PALETTE
 ) -> alt.Color:
-    legend = alt.Legend(**_LEGEND, columns=columns) if len(names) > 1 else None
+    longest = max((len(name) for name in names), default=0)
+    room = width - _AXIS_WIDTH
+    # In columns that fit: one row of all would run out of the drawing.
+    columns = max(min(int(room / (longest * _CHAR_WIDTH + _LEGEND_ITEM_WIDTH)), len(names)), 1)
+    several = len(names) > 1
+    legend = alt.Legend(**_LEGEND, columns=columns, labelLimit=room) if several else None
     shown = [colours[index % len(colours)] for index in range(len(names))]
     return alt.Color(
         f"{field}:N",
@@ -441,6 +454,34 @@ def _distinct(data: pa.Table, column: str) -> list[str]:
 def _total(data: pa.Table, series: str) -> int:
     total: int | None = pc.sum(data.filter(pc.field("series") == series)["jobs"]).as_py()
     return total or 0
+
+
+def _shortened(data: pa.Table, column: str, width: float) -> pa.Table:
+    """Names that fit the width, each still another."""
+    short = shortened(_distinct(data, column), int(width / _CHAR_WIDTH))
+    names = pa.array([short[name] for name in data[column].to_pylist()], pa.string())
+    return data.set_column(data.schema.get_field_index(column), column, names)
+
+
+def shortened(names: Sequence[str], chars: int) -> dict[str, str]:
+    """Each name in so many characters, none like another: cut at its end, in its middle, or numbered."""
+    short: dict[str, str] = {}
+    for name in names:
+        tries = [_cut(name, chars)]
+        if len(name) > chars:
+            tries += [
+                f"{name[:head]}…{name[head - chars + 1 :]}" for head in range(chars // 2, 0, -1)
+            ]
+        others = [one for one in names if one != name]
+        alone = (one for one in tries if not any(_may_be(one, other) for other in others))
+        short[name] = next(alone, f"{_cut(name, chars - 4)} {len(short) + 1}")
+    return short
+
+
+def _may_be(short: str, other: str) -> bool:
+    """Whether another name could be meant by what is left of one."""
+    head, cut, tail = short.partition("…")
+    return bool(cut) and other.startswith(head) and other.endswith(tail)
 
 
 def _cut(text: str, chars: int) -> str:

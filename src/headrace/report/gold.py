@@ -27,7 +27,10 @@ TABLES = (
     "backlog",
     "paths",
 )
+COMPARED = ("throughput", "latency", "outcomes", "retries", "errors")
 DEFAULT_SPAN = timedelta(days=1)
+LONG = timedelta(hours=3)
+"""From here on a span in whole hours is as good as the one asked for; a shorter one begins with its hour."""
 QUEUES_SHOWN_MAX = 10
 _NEVER = datetime.fromtimestamp(0, UTC)
 
@@ -50,15 +53,20 @@ class Gold:
 
     `workers` and `tenants` know no queues and are never cut to them. `backlog` begins with the levels at
     `since`: each queue's last row before it.
+
+    `before` is what a report compares with: COMPARED of as much time before, if the lake knows all of it.
+    `asked` is when it should have begun, where hours made it begin earlier.
     """
 
     tables: dict[str, pa.Table]
     since: datetime
     until: datetime
     queues: tuple[str, ...] = ()
+    before: Gold | None = None
+    asked: datetime | None = None
 
     def __getitem__(self, name: str) -> pa.Table:
-        return self.tables[name]
+        return self.tables.get(name, pa.table({}))
 
     @property
     def span(self) -> timedelta:
@@ -97,19 +105,40 @@ def read(
     try:
         _check_known(opened["throughput"], queues)
         first, until = _ends(opened["throughput"])
-        begin = max(_begin(until, since), first) if first < until else until
+        asked = _asked(until, since) if first < until else until
+        begin = max(_begin(until, asked, since), first) if first < until else until
         hour = begin.replace(minute=0)
         tables = {name: _cut(table, hour, until, queues) for name, table in opened.items()}
         if (backlog := opened["backlog"]) is not None:
             tables["backlog"] = pa.concat_tables(
                 [_levels_before(backlog, hour, queues), tables["backlog"]]
             )
+        before = _before(opened, first, begin, until, queues)
     except (OSError, pa.ArrowInvalid) as error:
         raise LakeDamaged(
             f"a file of the lake at {lake} cannot be read ({_first_line(error)}); nothing was written. "
             f"Compute its tables anew with: headrace pipeline run --url URL --lake {lake} --full"
         ) from error
-    return Gold(tables, begin, until, tuple(queues))
+    shown = asked if begin < asked else None
+    return Gold(tables, begin, until, tuple(queues), before, shown)
+
+
+def _before(
+    opened: dict[str, DeltaTable | None],
+    first: datetime,
+    until: datetime,
+    end: datetime,
+    queues: Sequence[str],
+) -> Gold | None:
+    """As much time before a report that goes from `until` to `end`: by the minute, or in whole hours."""
+    since = until - (end - until)
+    if not first <= since < until:
+        return None
+    hour = since.replace(minute=0)
+    tables = {name: _cut(opened[name], hour, until, queues) for name in COMPARED}
+    minutes = tables["throughput"]
+    within = (pc.field("minute") >= _scalar(since)) & (pc.field("minute") < _scalar(until))
+    return Gold(tables | {"throughput": minutes.filter(within)}, since, until, tuple(queues))
 
 
 def _check_known(throughput: DeltaTable, queues: Sequence[str]) -> None:
@@ -148,20 +177,22 @@ def _ends(throughput: DeltaTable) -> tuple[datetime, datetime]:
     return found["min"], found["max"] + timedelta(minutes=1)
 
 
-def _begin(until: datetime, since: datetime | timedelta | None) -> datetime:
-    if isinstance(since, datetime):
-        begin = since.astimezone(UTC)
-        if begin >= until:
-            raise NoGold(
-                f"the lake's last event is of {until:%Y-%m-%d %H:%M} UTC, before the time asked for; "
-                "nothing was written. Run the pipeline, or ask for an earlier time"
-            )
-    else:
-        begin = until - (since or DEFAULT_SPAN)
-        next_hour = begin.replace(minute=0, second=0) + timedelta(hours=1)
-        if (begin.minute or begin.second) and next_hour < until:
-            begin = next_hour  # whole hours, and no more of them than asked for, but for the last
-    return begin.replace(minute=0, second=0, microsecond=0)
+def _asked(until: datetime, since: datetime | timedelta | None) -> datetime:
+    if not isinstance(since, datetime):
+        return until - (since or DEFAULT_SPAN)
+    if since >= until:
+        raise NoGold(
+            f"the lake's last event is of {until:%Y-%m-%d %H:%M} UTC, before the time asked for; "
+            "nothing was written. Run the pipeline, or ask for an earlier time"
+        )
+    return since.astimezone(UTC)
+
+
+def _begin(until: datetime, asked: datetime, since: datetime | timedelta | None) -> datetime:
+    """On a whole hour: of a long time no more hours than asked for, of a short one the hour it began in."""
+    hour = asked.replace(minute=0, second=0, microsecond=0)
+    is_long = not isinstance(since, datetime) and until - asked >= LONG
+    return hour + timedelta(hours=1) if is_long and hour < asked else hour
 
 
 def _cut(

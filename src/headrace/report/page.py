@@ -13,7 +13,7 @@ import vl_convert
 
 from headrace.report import charts, wording
 from headrace.report.build import Report
-from headrace.report.section import Column, Figure, Section
+from headrace.report.section import COMMANDS_SAY, Column, Figure, Section
 from headrace.report.wording import Unit
 
 _CONFIG: dict[str, Any] = {
@@ -27,8 +27,6 @@ _CONFIG: dict[str, Any] = {
     "legend": {"labelFontSize": 11, "titleFontSize": 11, "titleFontWeight": "normal"},
 }
 _LONG_CHARS = 40
-_MORE_RANK = 2
-"""From this rank on a column is not shown on a phone."""
 
 
 def page(report: Report) -> str:
@@ -43,7 +41,8 @@ def _page(report: Report) -> Iterator[str]:
     yield f'<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     yield f"<style>{style}</style></head><body>"
-    yield f"<header><h1>Headrace report</h1><p>{escape(_about(report))}</p></header>"
+    note = f"<p>{escape(report.note)}</p>" if report.note else ""
+    yield f"<header><h1>Headrace report</h1><p>{escape(_about(report))}</p>{note}</header>"
     yield f'<dl class="figures">{"".join(map(_figure, report.figures))}</dl>'
     yield f"<nav>{' '.join(_link(section) for section in report.sections)}</nav><main>"
     yield from _advice(report)
@@ -60,9 +59,10 @@ def _about(report: Report) -> str:
 
 def _figure(figure: Figure) -> str:
     bad = " bad" if figure.is_bad else ""
+    before = f'<dd class="detail before">{escape(figure.before)}</dd>' if figure.before else ""
     return (
         f'<div><dt>{escape(figure.name)}</dt><dd class="value{bad}">{escape(figure.value)}</dd>'
-        f'<dd class="detail">{escape(figure.detail)}</dd></div>'
+        f'<dd class="detail">{escape(figure.detail)}</dd>{before}</div>'
     )
 
 
@@ -78,18 +78,30 @@ def _advice(report: Report) -> Iterator[str]:
             yield f'<li>{escape(one.advice)}<span class="evidence">{escape(one.evidence)}</span></li>'
         yield "</ul></section>"
     else:
-        yield "<p>Nothing in these figures asks for a change.</p></section>"
+        yield f"<p>{escape(report.verdict)}</p></section>"
 
 
 def _section(section: Section) -> Iterator[str]:
-    yield f'<section id="{section.key}"><h2>{escape(section.title)}</h2><p>{escape(section.says)}</p>'
+    stacked = " stacked" if section.is_wide else ""
+    yield f'<section id="{section.key}"><h2>{escape(section.title)}</h2><div class="beside{stacked}">'
+    yield f"<div><p>{escape(section.says)}</p>"
+    if section.data is not None:
+        yield _chart(section, section.data)
+    yield "</div>"
     if not section.is_empty:
-        stacked = " stacked" if section.is_wide or section.data is None else ""
-        yield f'<div class="beside{stacked}">'
-        if section.data is not None:
-            yield _chart(section, section.data)
-        yield f'<div class="table">{"".join(_table(section))}</div></div>'
+        yield f'<div class="table">{"".join(_table(section))}</div>'
+    yield "</div>"
+    yield from _commands(section)
     yield "</section>"
+
+
+def _commands(section: Section) -> Iterator[str]:
+    if not section.commands:
+        return
+    yield f'<div class="commands"><p>{escape(COMMANDS_SAY)}</p><dl>'
+    for one in section.commands:
+        yield f"<dt>{escape(one.title)}</dt><dd><code>{escape(one.command)}</code></dd>"
+    yield "</dl></div>"
 
 
 def _chart(section: Section, data: pa.Table) -> str:
@@ -116,25 +128,28 @@ def svg(chart: charts.Chart, name: str) -> str:
 
 
 def _table(section: Section) -> Iterator[str]:
-    yield f"<table><caption hidden>{escape(section.title)}</caption><thead><tr>"
+    head = next((one for one in section.columns if one.unit is Unit.TEXT), section.columns[0])
+    yield f'<table role="table"><caption hidden>{escape(section.title)}</caption><thead><tr role="row">'
     for column in section.columns:
-        yield f'<th scope="col" class="{_class(column, None)}">{escape(column.name)}</th>'
+        yield f'<th role="columnheader" scope="col" class="{_class(column, None)}">{escape(column.name)}</th>'
     yield "</tr></thead><tbody>"
     for row in section.rows:
         cells = zip(section.columns, row, strict=True)
-        yield f"<tr>{''.join(_cell(column, value) for column, value in cells)}</tr>"
+        told = (_cell(column, value, is_head=column is head) for column, value in cells)
+        yield f'<tr role="row">{"".join(told)}</tr>'
     yield "</tbody></table>"
 
 
-def _cell(column: Column, value: Any) -> str:
-    return f'<td class="{_class(column, value)}">{escape(wording.told(value, column.unit))}</td>'
+def _cell(column: Column, value: Any, *, is_head: bool) -> str:
+    """On a phone a row is a card: the cell brings its column's name, and the head stands on top."""
+    kind = _class(column, value) + (" head" if is_head else "")
+    told = escape(wording.told(value, column.unit))
+    return f'<td role="cell" class="{kind}" data-name="{escape(column.name)}">{told}</td>'
 
 
 def _class(column: Column, value: Any) -> str:
     if column.unit.is_figure:
-        kind = "figure"
-    elif column.unit is Unit.TIME:
-        kind = "time"
-    else:
-        kind = "text long" if len(str(value)) > _LONG_CHARS else "text"
-    return f"{kind} more" if column.rank >= _MORE_RANK else kind
+        return "figure"
+    if column.unit is Unit.TIME:
+        return "time"
+    return "text long" if len(str(value)) > _LONG_CHARS else "text"

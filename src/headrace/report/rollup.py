@@ -19,8 +19,8 @@ POINTS_MAX = 100
 HOUR = timedelta(hours=1)
 TIME = pa.timestamp("us", tz="UTC")
 
-BUCKET_SECONDS = tuple(factor * 10.0**power for power in range(-3, 4) for factor in (1, 2, 5))
-"""The upper bounds of the buckets in gold/latency; the last bucket has none."""
+SHORT = timedelta(hours=3)
+"""A shorter span has too few hours to show anything over time by the hour."""
 
 
 def step_for(
@@ -46,6 +46,27 @@ def stepped(table: pa.Table, column: str, step: timedelta) -> pa.Table:
     us = pc.cast(table[column], pa.int64())
     at = pc.cast(pc.multiply(pc.divide(us, size), size), TIME)
     return table.append_column("at", at)
+
+
+def hourly(
+    table: pa.Table, since: datetime, until: datetime, points: int = POINTS_MAX
+) -> tuple[pa.Table, timedelta | None]:
+    """The table with `at` and its step, for what the lake has by the hour; of a SHORT span one for the whole.
+
+    No step: all of it is one.
+    """
+    if until - since < SHORT:
+        whole = pa.array([since] * table.num_rows, TIME)
+        return table.append_column("at", whole), None
+    step = step_for(until - since, least=HOUR, points=points)
+    return stepped(table, "hour", step), step
+
+
+def over(step: timedelta | None) -> str:
+    """For captions, of what `hourly` gave: by which step, or why by none."""
+    if step is None:
+        return "in the whole time: the lake has this by the hour only"
+    return f"by {per(step)}"
 
 
 def summed(table: pa.Table, by: Sequence[str], columns: Sequence[str]) -> pa.Table:
@@ -82,38 +103,17 @@ def labels(pairs: Iterable[tuple[str, str]]) -> dict[tuple[str, str], str]:
     return {pair: pair[1] if named[pair[1]] == 1 else "/".join(pair) for pair in known}
 
 
-def steps_of(since: datetime, until: datetime, step: timedelta) -> list[datetime]:
-    """The beginning of each step of a span, the first one on a whole step."""
+def steps_of(since: datetime, until: datetime, step: timedelta | None) -> list[datetime]:
+    """The beginning of each step of a span, the first one on a whole step; of no step, of the whole span."""
+    if step is None:
+        return [since]
     begin = since - (since - datetime.min.replace(tzinfo=since.tzinfo)) % step
     count = -(-(until - begin) // step)
     return [begin + index * step for index in range(max(count, 1))]
 
 
-def seconds_in(at: datetime, step: timedelta, since: datetime, until: datetime) -> float:
-    """How much of a step lies within a span."""
+def seconds_in(at: datetime, step: timedelta | None, since: datetime, until: datetime) -> float:
+    """How much of a step lies within a span; of no step, the whole span."""
+    if step is None:
+        return (until - since).total_seconds()
     return (min(at + step, until) - max(at, since)).total_seconds()
-
-
-def added(lists: Iterable[Sequence[int]]) -> list[int]:
-    """Buckets added up, one by one."""
-    return [sum(column) for column in zip(*lists, strict=True)]
-
-
-def percentile(buckets: Sequence[int], fraction: float, longest: float | None) -> float | None:
-    """About where that part of all lies, in seconds: within its bucket, spread evenly. None of none.
-
-    Never above the longest, if that is known.
-    """
-    wanted = fraction * sum(buckets)
-    if not wanted:
-        return None
-    edges = [0.0, *BUCKET_SECONDS]
-    below = 0
-    for index, count in enumerate(buckets):
-        if below + count >= wanted:
-            low = edges[index]
-            high = edges[index + 1] if index + 1 < len(edges) else max(longest or 0.0, low)
-            about = low + (high - low) * (wanted - below) / count
-            return about if longest is None else min(about, longest)
-        below += count
-    return longest

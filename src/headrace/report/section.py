@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from headrace.report.wording import Unit
 
+COMMANDS_SAY = "To run again what failed for good; without --dry-run it is done:"
+
 
 class Column(NamedTuple):
     name: str
@@ -41,6 +43,8 @@ class Section:
     drawn: str = ""
     """What the chart shows, for those who do not see it."""
     trends: Sequence[Trend] = field(default=())
+    commands: Sequence[Command] = field(default=())
+    """What to run about it."""
     is_wide: bool = False
     """Its table needs the whole width of a page, and so its chart has it too."""
 
@@ -56,6 +60,15 @@ class Figure(NamedTuple):
     value: str
     detail: str
     is_bad: bool = False
+    before: str = ""
+    """The same figure of as much time before, if that is known."""
+
+
+class Command(NamedTuple):
+    """What to type in a shell, and for which jobs."""
+
+    title: str
+    command: str
 
 
 class Advice(NamedTuple):

@@ -8,11 +8,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
+from headrace.report.percentiles import Estimate
+
 _MINUTE = 60.0
 _HOUR = 3600.0
 _DAY = 86_400.0
 _TEN = 10.0
-_HUNDRED = 100.0
+_LAST = 0.1
+"""Where there are decimals, one."""
 _NEARLY_ALL = 0.9995
 _BARS = "▁▂▃▄▅▆▇█"
 
@@ -47,7 +50,7 @@ def told(value: Any, unit: Unit) -> str:
         case Unit.RATIO:
             return ratio(value)
         case Unit.FACTOR:
-            return f"{value:.1f}×" if value < _HUNDRED else f"{value:,.0f}×"
+            return f"{rate(value)}×"
         case Unit.NUMBER:
             return f"{value:.2f}"
         case Unit.TIME:
@@ -59,7 +62,7 @@ def seconds(value: float) -> str:
     if value < 1:
         return f"{value * 1000:.0f} ms"
     if value < _TEN:
-        return f"{value:.1f} s"
+        return f"{_short(value)} s"
     if value < _MINUTE - 0.5:
         return f"{value:.0f} s"
     if value < _HOUR - 0.5:
@@ -68,7 +71,14 @@ def seconds(value: float) -> str:
     if value < _DAY:
         whole, rest = divmod(round(value / _MINUTE), 60)
         return f"{whole} h {rest} m" if rest else f"{whole} h"
-    return f"{value / _DAY:.1f} d"
+    return f"{_short(value / _DAY)} d"
+
+
+def rate(value: float) -> str:
+    """How many a minute, or times: `0.4`, `2.5`, `15`, `14,674`."""
+    if 0 < value < _LAST / 2:
+        return f"< {_LAST}"
+    return _short(value) if value < _TEN - _LAST / 2 else f"{value:,.0f}"
 
 
 def ratio(value: float) -> str:
@@ -77,7 +87,19 @@ def ratio(value: float) -> str:
         return "> 99.9 %"
     if 0 < value < 1 - _NEARLY_ALL:
         return "< 0.1 %"
-    return f"{value * 100:.0f} %" if value in (0, 1) else f"{value * 100:.1f} %"
+    return f"{_short(value * 100)} %"
+
+
+def _short(value: float) -> str:
+    """One decimal, and none where it would be 0."""
+    return f"{value:,.1f}".removesuffix(".0")
+
+
+def about(estimate: Estimate) -> str:
+    """As it is where its bounds are close; else with the bound that it surely keeps."""
+    told = seconds(estimate.seconds)
+    most = seconds(estimate.most)
+    return told if estimate.is_close or told == most else f"about {told} (at most {most})"
 
 
 def moment(value: datetime) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +23,7 @@ def section(gold: Gold) -> Section:
     if not table.num_rows:
         return Section("objectives", title, "No job started or came to an end in this time.")
     judged = rollup.longest(by_type(gold), "worst_burn", "ended")
+    data, step = _data(gold, judged)
     return Section(
         "objectives",
         title,
@@ -45,8 +47,10 @@ def section(gold: Gold) -> Section:
             )
             for row in judged[:ROWS_MAX]
         ],
-        data=_data(gold, judged),
-        drawn="The fastest burn rate of each type's error budgets, by hour; above 1 breaks the objective.",
+        # A type that never burned is nothing to see.
+        data=data if data.num_rows else None,
+        drawn="The fastest burn rate of the error budgets of each type that burned any, "
+        f"{rollup.over(step)}; above 1 breaks the objective.",
     )
 
 
@@ -64,6 +68,11 @@ def by_type(gold: Gold) -> list[dict[str, Any]]:
     ]
 
 
+def late(gold: Gold) -> list[dict[str, Any]]:
+    """The types that broke what was promised of their starts, the worst first."""
+    return rollup.longest((row for row in by_type(gold) if row["start_burn"] > 1), "start_burn")
+
+
 def _judged(row: dict[str, Any], promised: dict[str, Any]) -> dict[str, Any]:
     met = {
         "start": _share(row["started_in_time"], row["started"]),
@@ -78,6 +87,7 @@ def _judged(row: dict[str, Any], promised: dict[str, Any]) -> dict[str, Any]:
     return {
         **row,
         **{f"{name}_met": part for name, part in met.items()},
+        **{f"{name}_burn": burn for name, burn in burns.items()},
         **{f"{name}_ratio": promised[f"{name}_ratio"] for name in met},
         "start_seconds": promised["start_seconds"],
         "finish_seconds": promised["finish_seconds"],
@@ -119,15 +129,16 @@ def _promise(row: dict[str, Any]) -> str:
     return f"{wording.ratio(row[f'{name}_met'])} {within}, {wording.ratio(row[f'{name}_ratio'])} should"
 
 
-def _data(gold: Gold, judged: list[dict[str, Any]]) -> pa.Table:
+def _data(gold: Gold, judged: list[dict[str, Any]]) -> tuple[pa.Table, timedelta | None]:
     """`at`, `type`, `burn`: the fastest of the three burn rates in any hour of the step."""
-    step = rollup.step_for(gold.span, least=rollup.HOUR, points=48)
-    shown = {(row["queue"], row["type"]): row["name"] for row in judged[:ROWS_MAX]}
+    table, step = rollup.hourly(gold["slo"], gold.since, gold.until, points=48)
+    burned = [row for row in judged[:ROWS_MAX] if row["worst_burn"]]
+    shown = {(row["queue"], row["type"]): row["name"] for row in burned}
     burns: dict[tuple[Any, str], float] = {}
-    for row in rollup.stepped(gold["slo"], "hour", step).to_pylist():
+    for row in table.to_pylist():
         if (row["queue"], row["type"]) in shown:
             where = (row["at"], shown[row["queue"], row["type"]])
             burns[where] = max(burns.get(where, 0.0), *(row[f"{name}_burn"] for name in BURNS))
     rows = [{"at": at, "type": named, "burn": burn} for (at, named), burn in burns.items()]
     kinds = [("at", rollup.TIME), ("type", pa.string()), ("burn", pa.float64())]
-    return pa.Table.from_pylist(rows, pa.schema(kinds))
+    return pa.Table.from_pylist(rows, pa.schema(kinds)), step

@@ -19,9 +19,7 @@ STATES = ("completed", "failed", "dead", "cancelled", "abandoned")
 
 def section(gold: Gold) -> Section:
     title = "Outcomes"
-    counts: dict[tuple[str, str], Counter[str]] = {}
-    for row in _jobs_by(gold, "queue", "type", "outcome"):
-        counts.setdefault((row["queue"], row["type"]), Counter())[row["outcome"]] += row["jobs"]
+    counts = _counted(gold)
     if not counts:
         return Section("outcomes", title, "No job came to an end in this time.")
     told = sorted(
@@ -54,6 +52,28 @@ def section(gold: Gold) -> Section:
         data=_data([(names[key], one) for key, one in told]),
         drawn="Jobs that ended otherwise than completed, by type and state.",
     )
+
+
+def by_type(gold: Gold) -> list[dict[str, Any]]:
+    """Of each queue and type: `judged` that nobody cancelled, `bad` of them, and what part those are."""
+    return [
+        {
+            "queue": queue,
+            "type": kind,
+            "judged": judged,
+            "bad": _bad(ended),
+            "failing": _bad(ended) / judged,
+        }
+        for (queue, kind), ended in _counted(gold).items()
+        if (judged := ended["completed"] + _bad(ended))
+    ]
+
+
+def _counted(gold: Gold) -> dict[tuple[str, str], Counter[str]]:
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for row in _jobs_by(gold, "queue", "type", "outcome"):
+        counts.setdefault((row["queue"], row["type"]), Counter())[row["outcome"]] += row["jobs"]
+    return counts
 
 
 def success(ended: Counter[str]) -> float | None:

@@ -17,11 +17,12 @@ ROWS_MAX = 10
 PARTS = ("running", "waiting for a worker")
 
 
-def section(gold: Gold) -> Section:
+def section(gold: Gold) -> Section | None:
+    """None where no job was held up by another."""
     title = "Critical paths"
     paths = gold["paths"].to_pylist()
     if not paths:
-        return Section("paths", title, "No job was held up by another in this time.")
+        return None
     ends: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
         ends[path["queue"], path["type"]].append(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -16,13 +16,16 @@ ROWS_MAX = 10
 DRAWN_MAX = 5
 
 
-def section(gold: Gold) -> Section:
+def section(gold: Gold) -> Section | None:
+    """None of a single tenant: there is no share to tell."""
     title = "Tenants"
     table = gold["tenants"]
     total = rollup.totals(table, ["attempts", "run_seconds"])
     if not total["attempts"] and not total["run_seconds"]:
-        return Section("tenants", title, "No tenant ran a job in this time.")
+        return None
     rows = rollup.summed(table, ["tenant"], ["attempts", "run_seconds"]).to_pylist()
+    if len(rows) == 1:
+        return None
     tenants = [
         row
         | {
@@ -31,6 +34,7 @@ def section(gold: Gold) -> Section:
         }
         for row in rollup.longest(rows, "run_seconds", "attempts")
     ]
+    data, step = _data(gold, [row["tenant"] for row in tenants])
     return Section(
         "tenants",
         title,
@@ -52,16 +56,13 @@ def section(gold: Gold) -> Section:
             )
             for row in tenants[:ROWS_MAX]
         ],
-        # One tenant's share is always all of it: nothing to see.
-        data=_data(gold, [row["tenant"] for row in tenants]) if len(tenants) > 1 else None,
-        drawn="Each tenant's share of the run time, over time.",
+        data=data,
+        drawn=f"Each tenant's share of the run time, {rollup.over(step)}.",
     )
 
 
 def _says(gold: Gold, tenants: list[dict[str, Any]]) -> str:
     first = tenants[0]
-    if len(tenants) == 1:
-        return f"One tenant, {first['tenant']}, used everything{gold.of_queues}."
     others = wording.counted(len(tenants) - 1, "other tenant")
     return (
         f"{first['tenant']} took {wording.ratio(first['run_share'])} of the run time{gold.of_queues} and "
@@ -69,14 +70,14 @@ def _says(gold: Gold, tenants: list[dict[str, Any]]) -> str:
     )
 
 
-def _data(gold: Gold, tenants: list[str]) -> pa.Table:
+def _data(gold: Gold, tenants: list[str]) -> tuple[pa.Table, timedelta | None]:
     """`at`, `tenant`, `run_seconds`: the largest by name, the rest as one."""
-    step = rollup.step_for(gold.span, least=rollup.HOUR, points=48)
+    table, step = rollup.hourly(gold["tenants"], gold.since, gold.until, points=48)
     named = set(tenants[:DRAWN_MAX])
     sums: dict[tuple[datetime, str], float] = {}
-    for row in rollup.stepped(gold["tenants"], "hour", step).to_pylist():
+    for row in table.to_pylist():
         where = (row["at"], row["tenant"] if row["tenant"] in named else "all others")
         sums[where] = sums.get(where, 0.0) + row["run_seconds"]
     rows = [{"at": at, "tenant": name, "run_seconds": value} for (at, name), value in sums.items()]
     kinds = [("at", rollup.TIME), ("tenant", pa.string()), ("run_seconds", pa.float64())]
-    return pa.Table.from_pylist(rows, pa.schema(kinds))
+    return pa.Table.from_pylist(rows, pa.schema(kinds)), step

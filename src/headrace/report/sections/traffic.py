@@ -12,8 +12,8 @@ from headrace.report.gold import Gold
 from headrace.report.section import Column, Section, Trend
 from headrace.report.wording import Unit
 
-_ENDS = ("completed", "failed", "dead", "cancelled", "abandoned")
-_COUNTS = ("submitted", "started", *_ENDS)
+ENDS = ("completed", "failed", "dead", "cancelled", "abandoned")
+_COUNTS = ("submitted", "started", *ENDS)
 SERIES = ("submitted", "completed", "failed or dead", "cancelled")
 """The lines of the chart."""
 
@@ -27,16 +27,17 @@ def section(gold: Gold) -> Section:
     step = rollup.step_for(gold.span)
     data = _series(gold, step)
     minutes = max(gold.span / timedelta(minutes=1), 1)
-    ended = sum(total[way] for way in _ENDS)
+    ended = sum(total[way] for way in ENDS)
     peak = max(_line(data, "submitted"), key=lambda one: one[1])
     says = (
-        f"{wording.counted(total['submitted'], 'job')} came in, {total['submitted'] / minutes:.1f} a minute, "
-        f"and {ended:,} came to an end. Most came in at {gold.when(peak[0])}: {peak[1]:,} in "
-        f"{_in(step)}."
+        f"{wording.counted(total['submitted'], 'job')} came in, "
+        f"{wording.rate(total['submitted'] / minutes)} a minute, and {ended:,} came to an end. "
+        f"Most came in at {gold.when(peak[0])}: {peak[1]:,} in {_in(step)}."
     )
     worst = max(_line(data, "failed or dead"), key=lambda one: one[1])
     if worst[1]:
         says += f" Failed and dead jobs peaked at {gold.when(worst[0])} with {worst[1]:,}."
+    used = [name for name in SERIES if name == "submitted" or any(n for _, n in _line(data, name))]
     rows = rollup.summed(table, ["queue"], _COUNTS).to_pylist()
     return Section(
         "traffic",
@@ -63,11 +64,12 @@ def section(gold: Gold) -> Section:
             )
             for row in rollup.longest(rows, "submitted")
         ],
-        data=data,
-        drawn=f"Jobs per {rollup.per(step)}: submitted, completed, failed or dead, cancelled.",
+        data=data.filter(pc.field("series").isin(used)),
+        drawn=f"Jobs per {rollup.per(step)}: {', '.join(used)}.",
         trends=[
             Trend(name, [value for _, value in _line(data, name)])
-            for name in ("submitted", "completed", "failed or dead")
+            for name in used
+            if name != "cancelled"
         ],
     )
 

@@ -27,8 +27,7 @@ def section(gold: Gold) -> Section:
         for row in rollup.summed(table, ["worker"], _SUMS).to_pylist()
     ]
     workers = rollup.longest(workers, "busy_seconds")
-    step = rollup.step_for(gold.span, least=rollup.HOUR, points=48)
-    data = _data(gold, [row["worker"] for row in workers[:ROWS_MAX]], step)
+    data, step = _data(gold, [row["worker"] for row in workers[:ROWS_MAX]])
     return Section(
         "workers",
         title,
@@ -55,7 +54,7 @@ def section(gold: Gold) -> Section:
             for row in workers[:ROWS_MAX]
         ],
         data=data,
-        drawn=f"Jobs that each worker held at once, on average over each {rollup.per(step)}.",
+        drawn=f"Jobs that each worker held at once, on average, {rollup.over(step)}.",
         trends=[Trend("all, jobs at once", _together(gold, data, step))],
     )
 
@@ -63,8 +62,8 @@ def section(gold: Gold) -> Section:
 def _says(gold: Gold, workers: list[dict[str, Any]]) -> str:
     at_once = sum(row["busy"] for row in workers)
     says = (
-        f"{wording.counted(len(workers), 'worker')}{gold.of_queues} ran {at_once:.1f} jobs at once on "
-        f"average; the busiest is {workers[0]['worker']} with {workers[0]['busy']:.2f}."
+        f"{wording.counted(len(workers), 'worker')}{gold.of_queues} ran {wording.rate(at_once)} jobs at "
+        f"once on average; the busiest is {workers[0]['worker']} with {workers[0]['busy']:.2f}."
     )
     lossy = [row for row in rollup.longest(workers, "losses") if row["losses"]]
     if lossy:
@@ -73,11 +72,10 @@ def _says(gold: Gold, workers: list[dict[str, Any]]) -> str:
     return says
 
 
-def _data(gold: Gold, shown: list[str], step: timedelta) -> pa.Table:
+def _data(gold: Gold, shown: list[str]) -> tuple[pa.Table, timedelta | None]:
     """`at`, `worker`, `at_once`: one cell for each step, also for those in which it held nothing."""
-    table = rollup.summed(
-        rollup.stepped(gold["workers"], "hour", step), ["at", "worker"], ["busy_seconds"]
-    )
+    stepped, step = rollup.hourly(gold["workers"], gold.since, gold.until, points=48)
+    table = rollup.summed(stepped, ["at", "worker"], ["busy_seconds"])
     busy = {(row["at"], row["worker"]): row["busy_seconds"] for row in table.to_pylist()}
     rows = [
         {
@@ -90,10 +88,10 @@ def _data(gold: Gold, shown: list[str], step: timedelta) -> pa.Table:
         for at in rollup.steps_of(gold.since, gold.until, step)
     ]
     kinds = [("at", rollup.TIME), ("worker", pa.string()), ("at_once", pa.float64())]
-    return pa.Table.from_pylist(rows, pa.schema(kinds))
+    return pa.Table.from_pylist(rows, pa.schema(kinds)), step
 
 
-def _together(gold: Gold, data: pa.Table, step: timedelta) -> list[float]:
+def _together(gold: Gold, data: pa.Table, step: timedelta | None) -> list[float]:
     sums = {
         row["at"]: row["at_once"] for row in rollup.summed(data, ["at"], ["at_once"]).to_pylist()
     }
