@@ -494,7 +494,7 @@ def test_the_report_reads_what_the_transforms_give(by_hand: Computed, tmp_path: 
     report = build(read(tmp_path))
     assert [section.key for section in report.sections if section.is_empty] == []
     assert [figure.value for figure in report.figures][:2] == ["6", "60.0 %"]
-    assert rollup.BUCKET_SECONDS == latency.BUCKET_SECONDS
+    assert percentiles.BUCKET_SECONDS == latency.BUCKET_SECONDS
 
 
 # --- error groups and objectives -----------------------------------------------------------------
