@@ -138,6 +138,22 @@ def give_back(gate: Gate, unused: Iterable[tuple[Lane, int]], now: datetime) -> 
     return meter.gate({level: _ahead(tenants, 0.0) for level, tenants in leads.items()})
 
 
+def caught_up(gate: Gate, now: datetime) -> Gate:
+    """The gate after its clock was set back: a bucket that could not be as empty by now is just empty."""
+    state, now_ns = gate.state, to_us(now) * _NS_PER_US
+
+    def of(rate: Rate | None, full_at_ns: int) -> int:
+        if rate is None:
+            return full_at_ns
+        return min(full_at_ns, now_ns + rate.capacity * rate.interval_ns)
+
+    keys = {
+        tenant: {key: of(gate.limits.key_rate, full_at_ns) for key, full_at_ns in keys.items()}
+        for tenant, keys in state.keys_full_at_ns.items()
+    }
+    return Gate(gate.limits, GateState(of(gate.limits.rate, state.full_at_ns), keys, state.leads))
+
+
 def obstacles(
     gate: Gate, held: Sequence[Holding], tenant: str, limit_key: str | None, now: datetime
 ) -> list[Obstacle]:

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from headrace import lifecycle
+from headrace.manager import limits as manager_limits
 from headrace.manager import presence, restamping
 from headrace.manager.context import Context
 from headrace.model import Change, Job
@@ -49,6 +50,17 @@ def backoffs_start_again(
     return None if right_due(context, job, now, ahead) is None else now
 
 
+def earlier_at_each_look(
+    context: Context, job: Job, now: datetime, ahead: timedelta
+) -> datetime | None:
+    if job.last_failed_at is None or job.last_failed_at <= now or job.run_at <= now:
+        return right_due(context, job, now, ahead)
+    return max(job.run_at - ahead, now)
+
+
+async def buckets_stay_ahead(context: Context, now: datetime) -> None: ...
+
+
 right_due = restamping._due
 
 
@@ -86,6 +98,12 @@ DEFECTS: dict[str, Defect] = {
     "what was stamped ahead stays there": patched(restamping, "_bring_back", nothing_comes_back),
     "what a caller asked for is brought back, too": patched(restamping, "_due", everything_is_due),
     "a try that comes back forgets its backoff": patched(restamping, "_due", backoffs_start_again),
+    "a try comes back by one more step at each look": patched(
+        restamping, "_due", earlier_at_each_look
+    ),
+    "a rate waits for the time that the clock had shown": patched(
+        manager_limits, "catch_up", buckets_stay_ahead
+    ),
     "a lease that comes back is void": patched(restamping, "_end", leases_are_voided),
     "a commit compares the version alone": patched(rows, "_standing", attrgetter("id", "version")),
     "a commit believes what it is told of the tenant": patched(

@@ -35,7 +35,7 @@ WITHIN_A_PART: dict[str, tuple[str, str, Defect]] = {
     "a backoff that nobody knows is an error": (
         "manager",
         "settle",
-        patched(settlement, "_backoff", backoff_must_be_known),
+        patched(settlement, "backoff_of", backoff_must_be_known),
     ),
     "an order that cannot be carried out ends the others": (
         "manager",

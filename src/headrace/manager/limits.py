@@ -23,6 +23,7 @@ from headrace.allotment import (
     Demand,
     Obstacle,
     allot,
+    caught_up,
     give_back,
     next_token_at,
     obstacles,
@@ -269,6 +270,17 @@ async def _give_back(
         if await context.store.put_record(replace(found[0], body_json=body)):
             return
     raise Contention(f"the gate of queue {queue} kept moving; tokens stay taken")
+
+
+async def catch_up(context: Context, now: datetime) -> None:
+    """After the clock was set back: no bucket waits for the time that it had shown before.
+
+    A gate that moves meanwhile is looked at again in the next round of maintenance.
+    """
+    for record in await context.store.records(GATE):
+        gate = limits.decode_gate(record.name, record.body_json)
+        if (after := caught_up(gate, now)) != gate:
+            await context.store.put_record(replace(record, body_json=limits.encode(after)))
 
 
 async def _held(context: Context, queues: Sequence[str], now: datetime) -> Sequence[Held]:

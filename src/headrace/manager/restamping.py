@@ -14,8 +14,9 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from headrace import lifecycle, retry
+from headrace import lifecycle
 from headrace.clock import STEP_SECONDS, seconds_ahead
+from headrace.manager import limits, settlement
 from headrace.manager.context import Context
 from headrace.model import LEASED, Change, Job, State
 from headrace.stores.base import Commit, Fence, Query, Record
@@ -61,6 +62,7 @@ class Restamping:
             self._set_back_at = now
             await _remember(context, await _record(context), self._latest)
         count = await _bring_back(context, now, self._latest - now)
+        await limits.catch_up(context, now)
         if seconds_ahead(now, self._set_back_at) >= SETTLE_SECONDS:
             self._latest, self._set_back_at, self._checked_at = now, None, now
             await _remember(context, await _record(context), now)
@@ -135,8 +137,9 @@ async def _pages(context: Context, query: Query) -> AsyncIterator[Sequence[Job]]
 def _due(context: Context, job: Job, now: datetime, ahead: timedelta) -> datetime | None:
     """When a job is to run that was stamped ahead. None: it was not, or somebody asked for that time.
 
-    One that was due when it was submitted is due now, and a try that a backoff put off comes as much earlier
-    as the clock was ahead. (A leased one, too: its worker may be lost.)
+    One that was due when it was submitted is due now. A try that a backoff put off comes when the longest
+    wait that this backoff could have chosen is over: the same however often it is looked at, and by whom.
+    (A leased one, too: its worker may be lost.)
     """
     if job.run_at <= now:
         return None
@@ -144,11 +147,12 @@ def _due(context: Context, job: Job, now: datetime, ahead: timedelta) -> datetim
         return now
     if job.last_failed_at is None or job.last_failed_at <= now + _STEP:
         return None
-    backoff = context.policy(job.queue).backoff
-    if job.backoff_json is not None:
-        backoff = retry.decode(job.backoff_json)
-    latest = job.last_failed_at + timedelta(seconds=backoff.delay(job.failures, 1.0))
-    return max(job.run_at - ahead, now) if job.last_failed_at <= job.run_at <= latest else None
+    backoff = settlement.backoff_of(job, context.policy(job.queue))
+    least, most = (timedelta(seconds=backoff.delay(job.failures, draw)) for draw in (0.0, 1.0))
+    if not job.last_failed_at + least <= job.run_at <= job.last_failed_at + most:
+        return None
+    due = max(job.last_failed_at - ahead + most, now)
+    return due if due < job.run_at else None
 
 
 async def _shorten(

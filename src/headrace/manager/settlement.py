@@ -166,7 +166,7 @@ def _command(context: Context, outcome: Outcome, job: Job, result_json: bytes | 
                 token=token,
                 failure=failure,
                 retry=failure.category in policy.retry_on,
-                backoff=_backoff(job, policy),
+                backoff=backoff_of(job, policy),
                 draw=context.dice.random(),
                 retry_after=outcome.retry_after,  # type: ignore[arg-type]  # `_order` has read it
                 retry_at=outcome.retry_at,
@@ -183,7 +183,7 @@ def _command(context: Context, outcome: Outcome, job: Job, result_json: bytes | 
             assert_never(outcome)
 
 
-def _backoff(job: Job, policy: Policy) -> retry.Backoff:
+def backoff_of(job: Job, policy: Policy) -> retry.Backoff:
     """The job's own, or its queue's: also where a newer version has stored one that this one cannot read."""
     if job.backoff_json is None:
         return policy.backoff

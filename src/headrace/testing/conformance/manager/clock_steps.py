@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
+from msgspec.structs import replace
+
+from headrace import lifecycle
+from headrace.limits import QueueLimits, Rate
 from headrace.manager import JobManager
 from headrace.model import EventKind, Lease, State
 from headrace.policy import Policy
 from headrace.retry import Constant
+from headrace.stores.base import Insertion
 from headrace.testing.conformance.kit import Env
 from headrace.testing.conformance.manager.suite import submit, suite, take
 
@@ -87,6 +93,87 @@ async def retried_ahead(env: Env) -> None:
     assert await _claimed_within(env, manager, BACKOFF) == []
     assert await _claimed_within(env, manager, 2) == ["j"]
     assert await _is_in_order(manager, "j")
+
+
+@suite.case("clock steps", "a try is brought back once, however often maintenance looks")
+async def brought_back_once(env: Env) -> None:
+    step, backoff = 12.0, 300.0
+    manager = await env.manager(POLICY)
+    others = JobManager(manager.store, clock=env.clock, policies=manager.policies)
+    for spread in (False, True):
+        own = Constant(initial=backoff, jitter=spread)
+        await submit(manager, "j", lease_seconds=3600.0, backoff=own)
+        _, token = await take(manager, "j")
+        await manager.maintain()
+        env.clock.advance(step)
+        await manager.fail("j", token, "no")
+        await manager.maintain()
+        env.clock.advance(-step)
+        least = backoff * (0.9 if spread else 1)
+        earliest = env.clock.now() + timedelta(seconds=least)
+        for _ in range(20):
+            await manager.maintain()
+            await others.maintain()
+            env.clock.advance(1)
+        run_at = (await manager.get("j")).run_at
+        assert earliest <= run_at <= earliest + timedelta(seconds=backoff * 0.2 + step)
+        kinds = [event.kind for event in await manager.events(job_id="j")]
+        assert kinds.count(EventKind.RETIMED) <= 1
+        await manager.cancel(["j"])
+        await manager.delete(["j"])
+
+
+@suite.case("clock steps", "a retry at a time that lies within the backoff stays, too")
+async def asked_within_backoff(env: Env) -> None:
+    manager = await _ahead(env)
+    await submit(manager, "j")
+    _, token = await take(manager, "j")
+    asked = env.clock.now() + timedelta(seconds=BACKOFF / 2)
+    await manager.fail("j", token, "no", retry_at=asked)
+    await _back(env, manager)
+    assert (await manager.get("j")).run_at == asked
+
+
+@suite.case("clock steps", "a backoff that nobody here knows is taken for the queue's")
+async def unknown_backoff(env: Env) -> None:
+    manager = await _ahead(env)
+    drafted = await submit(await env.manager(POLICY), "drafted", run_at=env.clock.now())
+    await manager.cancel(["drafted"])
+    row, event = lifecycle.submit(
+        replace(drafted, id="j", state=State.PENDING, backoff_json=b'{"kind":"of a later version"}')
+    )
+    await manager.store.insert(Insertion(jobs=[row], events=[event], now=env.clock.now()))
+    _, token = await take(manager, "j")
+    await submit(manager, "other")
+    await manager.fail("j", token, "no")
+    await _back(env, manager)
+    assert (await manager.get("j")).run_at == env.clock.now() + timedelta(seconds=BACKOFF)
+    assert (await take(manager, "other"))[0].id == "other"
+
+
+def _register(scope: str, **wanted: Any) -> None:
+    @suite.case("clock steps", f"the rate of a {scope} goes on by the clock as it is")
+    async def rate(env: Env) -> None:
+        manager = await env.manager(POLICY)
+        await manager.set_limits("q", QueueLimits(**wanted))
+        for number in range(8):
+            await submit(manager, f"j{number}", queue="q", limit_key="k")
+        await manager.maintain()
+        env.clock.advance(STEP)
+        await manager.maintain()
+        assert len(await manager.claim("w", limit=10)) == 2
+        await _back(env, manager)
+        assert len(await manager.claim("w", limit=10)) <= 2
+        started = 0
+        for _ in range(20):
+            env.clock.advance(1)
+            await manager.maintain()
+            started += len(await manager.claim("w", limit=10))
+        assert started in (3, 4)  # one every five seconds, and nothing on top
+
+
+_register("queue", rate=Rate(2, 10, burst=2))
+_register("key", key_rate=Rate(2, 10, burst=2))
 
 
 @suite.case("clock steps", "a failure after the step back is retried by the clock as it is")
