@@ -105,7 +105,7 @@ class Headrace:
         """Connects to nothing yet.
 
         Without a url the store is that of the environment's HEADRACE_URL, or else the file `headrace.db` in
-        the present folder: the one that the command line takes, too.
+        the current directory: the one that the command line takes, too.
         `keys` encrypts what jobs hold. `webhook_secrets` sign what callback urls are told;
         `webhook_networks` are private networks that may be told all the same. A submission that the
         store does not acknowledge within `submission_timeout` seconds raises SubmissionTimeout.

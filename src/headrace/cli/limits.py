@@ -123,12 +123,14 @@ def _check(**options: Any) -> None:
     ),
 )
 @click.argument("queue")
-@click.option("--concurrency", type=COUNT, help="So many run at a time.")
-@click.option("--key-concurrency", type=COUNT, help="So many of each key.")
-@click.option("--tenant-concurrency", type=COUNT, help="So many of each tenant.")
-@click.option("--rate", type=RATE, metavar="N/TIME", help="So fast they start: 5/s, 100/m, 1/10s.")
-@click.option("--burst", type=COUNT, help="So many at once after a quiet time.  [default: N]")
-@click.option("--key-rate", type=RATE, metavar="N/TIME", help="So fast those of each key start.")
+@click.option("--concurrency", type=COUNT, help="How many run at a time.")
+@click.option("--key-concurrency", type=COUNT, help="How many of each key.")
+@click.option("--tenant-concurrency", type=COUNT, help="How many of each tenant.")
+@click.option("--rate", type=RATE, metavar="N/TIME", help="How fast they start: 5/s, 100/m, 1/10s.")
+@click.option(
+    "--burst", type=COUNT, help="How many may start at once after a quiet time.  [default: N]"
+)
+@click.option("--key-rate", type=RATE, metavar="N/TIME", help="How fast those of each key start.")
 @click.option("--key-burst", type=COUNT, help="The burst of each key.  [default: N]")
 @click.option("--fair", is_flag=True, help="Tenants take turns.")
 @click.option(
@@ -137,11 +139,11 @@ def _check(**options: Any) -> None:
     type=Written("weight", _weight),
     multiple=True,
     metavar="TENANT=N",
-    help="With --fair: so many turns for one of the others; may be repeated.",
+    help="With --fair: N turns for this tenant where others get one; may be repeated.",
 )
-@click.option("--waiting-jobs", type=COUNT, help="So many may wait; more are refused.")
-@click.option("--waiting-bytes", type=SIZE, help="So many bytes of payload may wait: 500kB, 2GB.")
-@click.option("--tenant-waiting-jobs", type=COUNT, help="So many of each tenant may wait.")
+@click.option("--waiting-jobs", type=COUNT, help="How many may wait; more are refused.")
+@click.option("--waiting-bytes", type=SIZE, help="How many bytes of payload may wait: 500kB, 2GB.")
+@click.option("--tenant-waiting-jobs", type=COUNT, help="How many of each tenant may wait.")
 @click.option("--tenant-waiting-bytes", type=SIZE, help="The payloads of each tenant.")
 @in_session(check=_check)
 async def set_limits(session: Session, /, *, queue: str, **options: Any) -> Exit:

@@ -13,7 +13,7 @@ _UNSTARTED = "nothing was started"
 
 
 def load_app(place: str) -> Headrace:
-    """Import `package.module:name`; the present folder counts, as it does for `python -m`.
+    """Import `package.module:name`; the current directory counts, as it does for `python -m`.
 
     Raises InvalidInput where there is no application, and what importing the module raises.
     """
