@@ -463,8 +463,9 @@ class JobStore(Protocol):
         ...
 
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
-        """Write what an update says of each job that is still at `before.version`; at most one per job.
+        """Write what an update says of each job that is still as `before` has it; at most one per job.
 
+        That is: the stored row has the same id, tenant, queue, type, priority, limit key, version and state.
         Written are `priority` (the job moves to the lane of that), `tags`, `correlation_id`,
         `callback_url`, `depth`, `version` and the event. Everything else stays as stored. Each change
         stands or falls alone; one answer each. The job has not ended.

@@ -16,7 +16,7 @@ from headrace.stores.postgres.rows import STATE_OF
 from headrace.stores.postgres.session import Session
 from headrace.stores.postgres.texts import storable, storable_or_none
 
-_NO_LANE = 0
+NO_LANE = 0
 """The number of no lane."""
 
 
@@ -24,7 +24,7 @@ async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
     changes = wanted.changes
     if not changes and not wanted.seen:
         return Committed([])
-    seqs = await _seqs(session, changes)
+    seqs = await seqs_of(session, changes)
     lanes_read = await lanes.known([lane_key(change.before) for change in changes])
     rows = await session.write(
         "commit",
@@ -129,7 +129,7 @@ async def delete(session: Session, jobs: Mapping[str, int]) -> bool:
     return bool(deleted)
 
 
-async def _seqs(session: Session, changes: Sequence[Change]) -> list[int]:
+async def seqs_of(session: Session, changes: Sequence[Change]) -> list[int]:
     """The seqs of the jobs; a job that was not read from the store is looked up by its id."""
     unread = [change.before.id for change in changes if not change.before.seq]
     known = await reading.seqs_of(session, unread) if unread else {}
@@ -141,7 +141,7 @@ def _standings(changes: Sequence[Change], lanes_read: Sequence[int | None]) -> l
     before = [change.before for change in changes]
     return [
         [storable(job.id) for job in before],
-        column([_NO_LANE if lane is None else lane for lane in lanes_read]),
+        column([NO_LANE if lane is None else lane for lane in lanes_read]),
         column([job.version for job in before]),
         column([job.state for job in before]),
         column([storable_or_none(job.token) for job in before]),

@@ -7,22 +7,25 @@ from collections.abc import Sequence
 import msgspec
 
 from headrace.model import Change
-from headrace.stores.postgres.lanes import Lanes
-from headrace.stores.postgres.reading import seqs_of
+from headrace.stores.postgres.changes import NO_LANE, seqs_of
+from headrace.stores.postgres.lanes import Lanes, lane_key
 from headrace.stores.postgres.session import Session
-from headrace.stores.postgres.texts import storable_or_none
+from headrace.stores.postgres.texts import storable, storable_or_none
 
 
 async def update(session: Session, lanes: Lanes, changes: Sequence[Change]) -> list[bool]:
     if not changes:
         return []
+    before = [change.before for change in changes]
     after = [change.after for change in changes]
-    unread = [change.before.id for change in changes if not change.before.seq]
-    known = await seqs_of(session, unread) if unread else {}
+    lanes_read = await lanes.known(lane_key(job) for job in before)
     ((applied,),) = await session.write(
         "update",
-        _each_once([job.seq or known.get(job.id, 0) for job in after]),
-        [change.before.version for change in changes],
+        _each_once(await seqs_of(session, changes)),
+        [storable(job.id) for job in before],
+        [NO_LANE if lane is None else lane for lane in lanes_read],
+        [job.version for job in before],
+        [job.state for job in before],
         [job.version for job in after],
         await lanes.of(after),
         [msgspec.json.encode(job.tags).decode() for job in after],

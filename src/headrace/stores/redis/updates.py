@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.model import Change
+from headrace.stores.redis.codes import STATE_BYTE
 from headrace.stores.redis.failures import text_refused
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
@@ -32,10 +33,12 @@ async def update(server: Server, changes: Sequence[Change]) -> list[bool]:
 
 
 def _arguments(change: Change) -> tuple[Argument, ...]:
-    after = change.after
+    before, after = change.before, change.after
     return (
-        change.before.id,
-        str(change.before.version),
+        before.id,
+        str(before.version),
+        STATE_BYTE[before.state],
+        pack_lane(before.tenant, before.queue, before.type, before.priority, before.limit_key),
         pack_lane(after.tenant, after.queue, after.type, after.priority, after.limit_key),
         pack_row(after),
         pack_behind_payload(after),

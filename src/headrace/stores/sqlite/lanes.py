@@ -66,12 +66,12 @@ class Lanes:
     def of(self, job: Job) -> int:
         """The lane of a job, added if it is new. Only inside a write."""
         lane = self._ids.get((job.tenant, job.queue, job.type, job.priority, job.limit_key))
-        return self._ensure(_key_of(job, job.limit_key)) if lane is None else lane
+        return self._ensure(lane_key(job, job.limit_key)) if lane is None else lane
 
     def of_event(self, event: Event) -> int:
         """The lane that an event names, added if it is new: one that stays. Only inside a write."""
         lane = self._ids.get((event.tenant, event.queue, event.type, event.priority, None))
-        return self._ensure(_key_of(event, None)) if lane is None else lane
+        return self._ensure(lane_key(event, None)) if lane is None else lane
 
     def find(self, key: LaneKey) -> int | None:
         """The lane with this key, if there is one. Only inside a write."""
@@ -123,7 +123,7 @@ class Lanes:
             self._passing.append(key)
 
 
-def _key_of(named: Job | Event, limit_key: str | None) -> LaneKey:
+def lane_key(named: Job | Event, limit_key: str | None) -> LaneKey:
     return LaneKey(named.tenant, named.queue, named.type, int(named.priority), limit_key)
 
 

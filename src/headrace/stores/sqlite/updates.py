@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headrace.model import Change
 from headrace.stores.sqlite import log, tags
-from headrace.stores.sqlite.lanes import Moves
+from headrace.stores.sqlite.lanes import Moves, lane_key
 from headrace.stores.sqlite.rows import tags_text
 from headrace.stores.sqlite.snapshot import Transaction
 from headrace.stores.sqlite.sql import json_list, query
@@ -18,16 +18,17 @@ _UPDATE = query("update_job")
 def update(tx: Transaction, changes: Sequence[Change]) -> list[bool]:
     ids = json_list(change.before.id for change in changes)
     stored = {
-        job_id: (seq, version)
-        for job_id, seq, version in tx.connection.execute(_VERSIONS, (ids,)).fetchall()
+        job_id: (seq, (tx.lanes.key(lane), version, state))
+        for job_id, seq, lane, version, state in tx.connection.execute(_VERSIONS, (ids,)).fetchall()
     }
     answers = []
     for change in changes:
-        seq, version = stored.get(change.before.id, (0, 0))
-        current = version == change.before.version
+        read = change.before
+        seq, standing = stored.get(read.id, (0, None))
+        current = standing == (lane_key(read, read.limit_key), read.version, read.state)
         if current:
             _write(tx, change, seq)
-            del stored[change.before.id]  # a second change of the same job comes too late
+            del stored[read.id]  # a second change of the same job comes too late
         answers.append(current)
     return answers
 

@@ -1,8 +1,13 @@
--- Write what an update says of jobs, each if it is still at the version it was read at: priority (the job moves
+-- Write what an update says of jobs, each if it is still as it was read: priority (the job moves
 -- to the lane of that), tags, correlation id, callback url, depth. In the same transaction: events, and tags.
 CREATE OR REPLACE FUNCTION headrace.update_jobs(
     seqs bigint[],
+    -- the jobs as they were read
+    ids text[],
+    lanes_before integer[],
     versions_before integer[],
+    states_before text[],
+    -- and as they are to be
     versions integer[],
     lanes integer[],
     tag_lists text[], -- each a JSON list
@@ -41,9 +46,11 @@ BEGIN
         coalesce(array_agg(read.position::integer), '{}'),
         coalesce(array_agg(read.seq), '{}')
     INTO applied, written_seqs
-    FROM unnest(seqs, versions_before) WITH ORDINALITY AS read (seq, version, position)
+    FROM unnest(seqs, ids, lanes_before, versions_before, states_before) WITH ORDINALITY
+    AS read (seq, id, lane, version, state, position)
     INNER JOIN headrace.jobs ON jobs.seq = read.seq
-    WHERE jobs.version = read.version;
+    INNER JOIN headrace.bodies ON bodies.seq = read.seq AND bodies.id = read.id
+    WHERE jobs.lane = read.lane AND jobs.version = read.version AND jobs.state = read.state;
 
     -- What is to go is listed first and then looked up entry by entry: a join could start anywhere.
     SELECT

@@ -3,11 +3,11 @@
 -- uses     rows writes lanes numbering lines lineup places log holding bodies
 -- keys     jobs rows bodies leases expiry blocked counts failures lanes lane_ids numbers keys events root
 -- derived  {root}:tag:<tag>, see insert, and those of lines and places (same hash tag as the root)
--- args     per job: id, version as read, lane (names as JSON), row, body behind the payload, event
+-- args     per job: id; as read: version, state, lane (names as JSON); lane, row, body behind the payload, event
 -- returns  per job: 1 written, 0 left alone
 -- errors   none of its own
 
-local ARGUMENTS = 6
+local ARGUMENTS = 8
 
 local count = #ARGV / ARGUMENTS
 local answers, writes, done = {}, 0, {}
@@ -15,7 +15,9 @@ for index = 1, count do
   local first = (index - 1) * ARGUMENTS
   local id = ARGV[first + 1]
   local packed = not done[id] and packed_row_of(id)
-  local as_read = packed and read_row(packed).version == tonumber(ARGV[first + 2])
+  local row = packed and read_row(packed)
+  local as_read = row and row.version == tonumber(ARGV[first + 2]) and row.state == ARGV[first + 3]
+    and lane_text(row.lane) == ARGV[first + 4]
   done[id] = done[id] or as_read
   answers[index] = as_read and 1 or 0
   writes = writes + answers[index]
@@ -42,15 +44,15 @@ for index = 1, count do
     local first = (index - 1) * ARGUMENTS
     local stored, handle = packed_row_of(ARGV[first + 1])
     local before = read_row(stored)
-    local lane = number_lanes({ ARGV[first + 3] })[1]
-    local event = log_event(lane, before.event, ARGV[first + 6])
-    local packed = front(lane, before.flags, event) .. ARGV[first + 4]
+    local lane = number_lanes({ ARGV[first + 5] })[1]
+    local event = log_event(lane, before.event, ARGV[first + 8])
+    local packed = front(lane, before.flags, event) .. ARGV[first + 6]
     local after = read_row(packed)
     leave(before, handle)
     enter(after, handle, packed, redis.call('ZSCORE', K.leases, handle) or '+inf')
     retag(handle, before.tags, after.tags)
     hset(K.rows, handle, packed)
-    hset(K.bodies, handle, with_rest(redis.call('HGET', K.bodies, handle), ARGV[first + 5]))
+    hset(K.bodies, handle, with_rest(redis.call('HGET', K.bodies, handle), ARGV[first + 7]))
   end
 end
 write_all()

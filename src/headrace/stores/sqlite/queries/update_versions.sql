@@ -2,6 +2,8 @@
 SELECT
     jobs.id,
     jobs.seq,
-    jobs.version
+    jobs.lane,
+    jobs.version,
+    jobs.state
 FROM json_each(?) AS wanted
 CROSS JOIN jobs ON jobs.id = wanted.value;

@@ -1,4 +1,4 @@
-"""commit: a change computed from a row that is not the stored one is left alone."""
+"""commit and update: a change computed from a row that is not the stored one is left alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace.lifecycle import Complete, token_of
+from headrace.lifecycle import Complete, Update, token_of
 from headrace.model import DependencyKind, Edge, Job, State
 from headrace.stores.base import Commit, EventQuery, JobStore
 from headrace.testing.conformance.kit import Env
@@ -69,6 +69,27 @@ def _register(field: str, lie: object) -> None:
 
 for _field, _lie in LIES.items():
     _register(_field, _lie)
+
+
+@suite.case(
+    "update", "a lie about whose job it is, its lane or its state is told from the stored row"
+)
+async def updates_of_another(env: Env) -> None:
+    store = await opened(env)
+    await insert(store, job("a", tenant="acme"), job("b"))
+    rows = {row.id: row for row in await claim(store, limit=2)}
+    cursor = await store.tail()
+    for field in ("tenant", "queue", "type", "priority", "limit_key", "state"):
+        lie = replace(rows["a"], **{field: LIES[field]})
+        for read in (lie, replace(lie, seq=0)):
+            made = change(read, Update(tags=("mine",), priority=4), now=at(5))
+            assert list(await store.update([made])) == [False], field
+    assert await stored(store, "a") == rows["a"]
+    assert await store.tail() == cursor
+    swapped = replace(rows["b"], id="a", tenant="acme")
+    await store.update([change(swapped, Update(priority=4))])  # the seq is a hint: see commit
+    assert await stored(store, "b") == rows["b"]
+    assert await store.events(EventQuery(tenant="mallory")) == []
 
 
 @suite.case("commit", "an invented lease does not end a job that nobody has claimed")
