@@ -26,6 +26,9 @@ RAN = {"ended": 100, "run_sum_seconds": 14_000.0, "run_buckets": buckets(b14=100
 RETRIED = {"retried_jobs": 40, "wasted_seconds": 600.0, "extra_attempts": 80}
 
 
+LAST = {"minute": at(59), "submitted": 1}
+
+
 def error(**more: Any) -> Mapping[str, Any]:
     return {"message": "no route", "occurrences": 5, "first_seen": at(2), "last_seen": at(9)} | more
 
@@ -52,6 +55,76 @@ CASES: dict[str, tuple[dict[str, Rows], str, str]] = {
         },
         "Consider a longer lease",
         "5 attempts lost on 2 workers, of send (5); the longest run of these types took 5 m.",
+    ),
+    "an outage": (
+        {
+            "throughput": [{"minute": at(5), "lost": 100}, {"minute": at(6), "lost": 51}, LAST],
+            "errors": [
+                error(
+                    code="lease_expired",
+                    category="system",
+                    occurrences=151,
+                    first_seen=at(5.99),
+                    last_seen=at(6.01),
+                )
+            ],
+            "workers": [{"worker": "w1", "losses": 80}, {"worker": "w2", "losses": 71}],
+        },
+        "Look at what all workers share: the store, the network or the host stood still before 12:05.",
+        "151 attempts lost on 2 workers, of send (151): nearly all at once, within 1.2 s.",
+    ),
+    "losses all over the time": (
+        {
+            "throughput": [*({"minute": at(minute), "lost": 5} for minute in range(30)), LAST],
+            "errors": [error(code="lease_expired", category="system", occurrences=150)],
+            "workers": [{"worker": "w1", "losses": 80}, {"worker": "w2", "losses": 70}],
+            "latency": [{"run_max_seconds": 300.0, "run_buckets": buckets(b16=100)}],
+        },
+        "Consider a longer lease",
+        "150 attempts lost on 2 workers, of send (150); the longest run of these types took 5 m.",
+    ),
+    "failing for good": (
+        {
+            "outcomes": [
+                {"outcome": "completed", "jobs": 90},
+                {"outcome": "failed", "jobs": 10},
+            ],
+            "errors": [error(fatal=10, occurrences=10)],
+        },
+        "Look into why send fails for good: more than 5 % of the jobs do.",
+        "send: 10 %, 10 of 100 jobs (most by “no route”, 12:02 to 12:09). The commands below Errors",
+    ),
+    "a burst": (
+        {
+            "throughput": [
+                {"minute": at(0), "submitted": 5000, "started": 500},
+                *({"minute": at(minute), "started": 500} for minute in range(1, 10)),
+                LAST,
+            ],
+            "backlog": [
+                {"minute": at(minute), "ready": 4500 - 500 * minute, "running": 20}
+                for minute in range(10)
+            ],
+            "slo": [LATE],
+        },
+        "Add capacity: about 200 slots, 180 more than the 20 that ran at once at most",
+        "A slot took 25 jobs a minute",
+    ),
+    "idle slots": (
+        {
+            "throughput": [
+                *({"minute": at(minute), "submitted": 40, "started": 40} for minute in range(10)),
+                LAST,
+            ],
+            "backlog": [
+                *({"minute": at(minute), "running": 40} for minute in range(10)),
+                *({"minute": at(minute), "ready": 30, "running": 2} for minute in range(10, 40)),
+            ],
+            "slo": [LATE],
+            "latency": [RAN],
+        },
+        "Look at what keeps workers from jobs that are due: a paused queue, a limit",
+        "less than half of the 40 jobs ran",
     ),
     "hopeless retries": (
         {
@@ -137,6 +210,12 @@ TOO_LITTLE: dict[str, dict[str, Rows]] = {
     "two losses": {
         "errors": [error(code="lease_expired", occurrences=2)],
         "workers": [{"worker": "w1", "losses": 2}],
+    },
+    "few that fail": {
+        "outcomes": [{"outcome": "completed", "jobs": 960}, {"outcome": "dead", "jobs": 40}]
+    },
+    "fewer than prove anything": {
+        "outcomes": [{"outcome": "completed", "jobs": 1}, {"outcome": "dead", "jobs": 8}]
     },
     "few retries": {"retries": [{"retried_jobs": 9, "given_up_jobs": 9}]},
     "half of the retries help": {

@@ -51,9 +51,7 @@ def _capacity(gold: Gold) -> Iterator[Advice]:
     need = capacity.need(gold, seconds, ratio)
     if need is None:
         return
-    named = wording.listed([row["name"] for row in late[:TOLD_MAX]])
-    if len(late) > TOLD_MAX:
-        named += f" and {wording.counted(len(late) - TOLD_MAX, 'more type')}"
+    named = _named([row["name"] for row in late])
     waited = (
         f"{wording.ratio(ratio)} should start within {wording.seconds(seconds)}; {named} did not. Up to "
         f"{need.worst.ready:,} were due and unclaimed, at {gold.when(need.worst.at)}"
@@ -100,10 +98,9 @@ def _failing(gold: Gold) -> Iterator[Advice]:
     if not rows:
         return
     shown = rows[:TOLD_MAX]
-    others = f" and {wording.counted(len(rows) - TOLD_MAX, 'more type')}" if rows[TOLD_MAX:] else ""
     mend = " The commands below Errors run them again once it is mended."
     yield Advice(
-        f"Look into why {_types(shown)}{others} "
+        f"Look into why {_named([row['type'] for row in rows])} "
         f"{'fails' if len(rows) == 1 else 'fail'} for good: more than {wording.ratio(FAILING)} of the jobs "
         "do.",
         " ".join(
@@ -220,6 +217,12 @@ def _retried(gold: Gold) -> list[dict[str, Any]]:
         for row in retries.by_type(gold)
         if row["retried_jobs"] >= JOBS_MIN
     ]
+
+
+def _named(types: list[str]) -> str:
+    """The first of them, and how many more there are."""
+    more = types[TOLD_MAX:]
+    return wording.listed(types[:TOLD_MAX] + [wording.counted(len(more), "more type")] * bool(more))
 
 
 def _types(rows: list[dict[str, Any]]) -> str:

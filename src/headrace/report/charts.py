@@ -27,6 +27,8 @@ HEIGHT = 200
 ROW_HEIGHT = 22
 """Of a bar or a row of cells."""
 _LABELS_WIDTH = 130
+_LABELS_SPARE = 30
+"""Labels are shortened by their characters; what is wide among them is not cut once more."""
 _LABEL_CHARS = 44
 _CHAR_WIDTH = 6.2
 """About what a character of a label takes."""
@@ -326,7 +328,12 @@ def _bars(
         .mark_bar(height={"band": 0.7})
         .encode(
             x=alt.X(f"{amount}:Q", stack="zero", title=title, axis=axis),
-            y=alt.Y(f"{row}:N", sort="-x", title=None, axis=alt.Axis(labelLimit=labels_width)),
+            y=alt.Y(
+                f"{row}:N",
+                sort="-x",
+                title=None,
+                axis=alt.Axis(labelLimit=labels_width + _LABELS_SPARE),
+            ),
             color=colour,
         )
         .properties(width=width, height=_height(data, row))
@@ -354,7 +361,9 @@ def _cells(
         .encode(
             x=_time(data, width, to_the_end=True),
             x2="end:T",
-            y=alt.Y(f"{row}:N", title=None, axis=alt.Axis(labelLimit=_LABELS_WIDTH)),
+            y=alt.Y(
+                f"{row}:N", title=None, axis=alt.Axis(labelLimit=_LABELS_WIDTH + _LABELS_SPARE)
+            ),
             opacity=alt.Opacity(f"{amount}:Q", scale=scale, legend=shown),
         )
         .properties(width=width, height=_height(data, row))

@@ -20,7 +20,6 @@ from headrace.report.wording import Unit
 ROWS_MAX = 10
 DRAWN_MAX = 4
 """Groups with a colour of their own."""
-COMMANDS_MAX = 5
 _LITERAL_MIN = 4
 """Fewer characters of a message find too much."""
 _STAND_IN = re.compile("|".join(sorted({one for _, one in VARIABLE_PARTS if one.strip()})))
@@ -79,9 +78,9 @@ def section(gold: Gold) -> Section:
             Command(
                 f"{one['type']}: {said(one)} ({wording.counted(one['fatal'], 'job')})", redrive(one)
             )
-            for one in found
+            for one in found[:ROWS_MAX]
             if one["fatal"]
-        ][:COMMANDS_MAX],
+        ],
     )
 
 
