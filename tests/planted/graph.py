@@ -11,7 +11,7 @@ from headrace import lifecycle
 from headrace.manager import changes, deadlines, lifting, placement
 from headrace.manager.context import Context
 from headrace.manager.kinship import Kinship
-from headrace.model import DependencyKind, Edge, Job
+from headrace.model import DependencyKind, Edge, Job, State
 from headrace.stores.base import Commit, Fence, Kin
 from headrace.stores.memory import MemoryStore
 from tests.planted.defect import Defect, patched
@@ -78,6 +78,14 @@ async def depth_kept(context: Context, job: Job, priority: int, depth: int) -> J
 right_lift = lifting._lift
 
 
+def only_blocked_parents_stand(self: Kinship, job: Job) -> None:
+    if job.state is State.BLOCKED:
+        right_stands(self, job)
+
+
+right_stands = Kinship.stands
+
+
 def lifetime_ignored(job: Job, now: datetime) -> bool:
     return right_holds(replace(job, expires_at=None), now)
 
@@ -124,6 +132,7 @@ DEFECTS: dict[str, Defect] = {
     "an insertion does not compare who joins a parent": forgetting("joins"),
     "an insertion does not compare how many parents a job has": forgetting("parents_max"),
     "an insertion does not compare the version of a blocked parent": forgetting("version"),
+    "a parent that may run is not compared": patched(Kinship, "stands", only_blocked_parents_stand),
     "a spawn does not rely on who joins its job": patched(Kinship, "joins", joins_not_relied_on),
     "a join does not rely on what its parents spawned": patched(
         Kinship, "spawned", spawned_not_relied_on

@@ -74,6 +74,11 @@ def asks_for_every_tenant(context: Context, worker: WorkerSeen) -> ClaimRequest:
 
 right_request = precedence._request
 
+
+def whatever_it_is_now(self: matching.Criteria, job: Job) -> bool:
+    return True
+
+
 DEFECTS: dict[str, Planted] = {
     "a find ends with its first page": of("find", queries.Found, "__aiter__", first_page_only),
     "what was redriven is redriven again": of("redrive", retention, "heirs", no_heirs),
@@ -82,6 +87,9 @@ DEFECTS: dict[str, Planted] = {
     ),
     "a bulk command ends with its first step": of("redrive", bulk, "_steps", one_step_only),
     "a bulk command reaches other tenants": of("delete", bulk, "_steps", without_tenant),
+    "a bulk command takes what nobody means any more": of(
+        "matching", matching.Criteria, "means", whatever_it_is_now
+    ),
     "no filter means every job": of("matching", bulk, "check", everything_for_nothing),
     "explain looks at the job's own queue only": of(
         "explain", explanation, "find_ahead", nothing_ahead

@@ -16,7 +16,7 @@ from headrace import lifecycle
 from headrace.discreet import Discreet
 from headrace.envelope import is_sealed
 from headrace.error_groups import collapsed
-from headrace.errors import HeadraceError, Refusal
+from headrace.errors import HeadraceError, InvalidTransition, Refusal
 from headrace.manager import retention
 from headrace.manager.changes import Order, change_each
 from headrace.manager.context import Context
@@ -92,6 +92,10 @@ async def cancel(
     failure = Failure(reason or "cancelled", Category.CANCELLED)
 
     def command(job: Job) -> lifecycle.Cancel:
+        if not criteria.means(job):
+            raise InvalidTransition(
+                f"job {job.id} is not one of those that are meant any more", job_id=job.id
+            )
         return lifecycle.Cancel(mode=mode or context.policy(job.queue).cancel, failure=failure)
 
     def obeys(job: Job) -> bool:
@@ -112,7 +116,7 @@ async def cancel(
             for job, answer in zip(willing, settled.outcomes, strict=True)
             if not isinstance(answer, HeadraceError)
         ]
-        return _Step(done, left | {"ended meanwhile": len(willing) - len(done)}, settled.freed)
+        return _Step(done, left | {"changed meanwhile": len(willing) - len(done)}, settled.freed)
 
     return await _go_through(context, criteria, act, dry_run=dry_run, tell=tell)
 

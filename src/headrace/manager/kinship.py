@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from headrace.manager.context import Context
-from headrace.model import DependencyKind, Edge, Job, State
+from headrace.model import DependencyKind, Edge, Job
 from headrace.stores.base import Kin
 
 
@@ -67,8 +67,8 @@ class Kinship:
         self._note(child_id, parents_max=parents_max)
 
     def stands(self, job: Job) -> None:
-        """A blocked job's place in the graph may change: then the insertion clashes."""
-        if job.state is State.BLOCKED:
+        """While a job has not ended its depth and priority may change: then the insertion clashes."""
+        if not job.is_terminal:
             self._note(job.id, version=job.version)
 
     def _note(self, job_id: str, **read: object) -> None:

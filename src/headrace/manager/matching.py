@@ -56,6 +56,14 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
             failure is not None and (hides_message(job) or self.error in failure.message.casefold())
         )
 
+    def means(self, job: Job) -> bool:
+        """Whether a job that the query found once is meant still: it may have been changed since."""
+        return (
+            job.state in (self.query.states or ())
+            and set(self.query.tags) <= set(job.tags)
+            and self.takes(job)
+        )
+
     def is_withheld(self, job: Job) -> bool:
         """Its message decides, and cannot be read."""
         return self.error is not None and hides_message(job)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from unittest import mock
 
 from headrace import errors
 from headrace.errors import PermanentError
@@ -11,6 +12,7 @@ from headrace.manager import bulk as steps
 from headrace.model import Category, Failure, Job, State
 from headrace.policy import CancelMode, Policy
 from headrace.spec import JobSpec
+from headrace.stores.base import Commit, Committed
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import finish, submit, suite, take, unchanged
 
@@ -199,3 +201,40 @@ async def delete_matching(env: Env) -> None:
     )
     assert await ids(manager) == {"b-done", "a-live"}
     assert (await own.delete_matching(where)).done == 0
+
+
+@suite.case("matching", "a job that is claimed before its turn is no waiting job any more")
+async def claimed_meanwhile(env: Env) -> None:
+    manager = await env.manager()
+    for job_id in ("a", "b"):
+        await submit(manager, job_id)
+    commit = manager.store.commit
+
+    async def too_late(wanted: Commit) -> Committed:
+        with mock.patch.object(manager.store, "commit", commit):
+            await manager.claim("w")
+            return await commit(wanted)
+
+    with mock.patch.object(manager.store, "commit", too_late):
+        told = await manager.cancel_matching(Matching(states=[State.PENDING]))
+    assert (told.done, told.left) == (1, {"changed meanwhile": 1})
+    assert (await manager.get("a")).state is State.RUNNING
+    assert (await manager.get("b")).state is State.CANCELLED
+
+
+@suite.case("matching", "a job that ends before its turn is left as it ended")
+async def ended_meanwhile(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "a")
+    _, token = await take(manager, "a")
+    commit = manager.store.commit
+
+    async def too_late(wanted: Commit) -> Committed:
+        with mock.patch.object(manager.store, "commit", commit):
+            await manager.complete("a", token)
+            return await commit(wanted)
+
+    with mock.patch.object(manager.store, "commit", too_late):
+        told = await manager.cancel_matching(Matching(queues=["default"]))
+    assert (told.done, told.left) == (0, {"changed meanwhile": 1})
+    assert (await manager.get("a")).state is State.COMPLETED

@@ -270,3 +270,13 @@ async def changed_while_judged(env: Env) -> None:
         await finish(manager, "p")
     assert missed
     assert (await manager.get("c")).state is PENDING
+
+
+@suite.case("dependencies", "a parent that is made more urgent while its child is stored lifts it")
+async def raised_during_submission(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "parent")
+    with before_next_insertion(manager, lambda: manager.update("parent", priority=0)):
+        await submit(manager, "child", after=["parent"])
+    assert (await manager.get("child")).priority == 0
+    assert (await manager.get("child")).state is BLOCKED
