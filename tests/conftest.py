@@ -22,6 +22,22 @@ settings.load_profile("headrace")
 STORES = ("memory", "sqlite", "postgresql", "redis")
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """What a test printed or logged travels between processes as UTF-8: some log what is no text at all."""
+    report: pytest.TestReport = yield  # type: ignore[assignment]
+    report.sections = [(name, _encodable(text)) for name, text in report.sections]
+    if isinstance(report.longrepr, str):
+        report.longrepr = _encodable(report.longrepr)
+    elif report.longrepr is not None and str(report.longrepr) != _encodable(str(report.longrepr)):
+        report.longrepr = _encodable(str(report.longrepr))
+    return report  # type: ignore[return-value]
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> OneSparkProcess:
     return OneSparkProcess(config, log)
 
