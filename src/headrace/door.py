@@ -339,32 +339,36 @@ def _word(kind: type[enum.Enum], value: Any) -> Any:
         return value
     if type(value) in (str, int):
         return value
-    raise Unfit(f"a {kind.__name__}")
+    raise Unfit(_a(kind))
+
+
+def _a(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
 
 
 def _instance(kind: type, value: Any) -> Any:
     if isinstance(value, kind):
         return value
-    raise Unfit(f"a {kind.__name__}")
+    raise Unfit(_a(kind))
 
 
 def _able(kind: type, names: tuple[str, ...], value: Any) -> Any:
     """Something of a protocol: which of its methods it must have is for whoever calls them."""
     if not names or any(hasattr(value, name) for name in names):
         return value
-    raise Unfit(f"a {kind.__name__}")
+    raise Unfit(_a(kind))
 
 
 def _struct(kind: type[msgspec.Struct], value: Any) -> Any:
     if not isinstance(value, kind):
-        raise Unfit(f"a {kind.__name__}")
+        raise Unfit(_a(kind))
     changed = {}
     for name, one in _fields(type(value)).items():
         field = getattr(value, name)
         try:
             plain = one(field)
         except Unfit as unfit:
-            raise Unfit(f"a {kind.__name__} whose {name} is {unfit}") from None
+            raise Unfit(f"{_a(kind)} whose {name} is {unfit}") from None
         if plain is not field:
             changed[name] = plain
     return msgspec.structs.replace(value, **changed) if changed else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -83,6 +84,40 @@ def test_a_wrong_option_is_refused_where_the_task_is_made(wrong: dict[str, Any])
 def test_a_mistyped_option_is_told_the_right_one() -> None:
     with pytest.raises(InvalidInput, match="no option 'quueue': did you mean 'queue'"):
         Headrace("memory:").task(quueue="mail")(lambda: None)
+
+
+@pytest.mark.parametrize(
+    ("option", "ours"),
+    [
+        ("bind", "Context"),
+        ("countdown", "delay="),
+        ("eta", "run_at="),
+        ("expires", "lifetime="),
+        ("max_retries", "max_attempts="),
+        ("time_limit", "timeout="),
+        ("job_timeout", "timeout="),
+        ("rate_limit", "headrace limits set"),
+        ("autoretry_for", "every exception is retried"),
+    ],
+)
+def test_an_option_of_celery_or_rq_is_told_what_it_is_here(option: str, ours: str) -> None:
+    given: dict[str, Any] = {option: 5}
+    with pytest.raises(InvalidInput, match=f"no option {option!r}: .*{ours}"):
+        Headrace("memory:").task(**given)(lambda: None)
+
+
+@pytest.mark.parametrize("method", ["delay", "apply_async", "s", "si", "enqueue"])
+def test_a_method_of_celery_is_told_what_it_is_here(method: str) -> None:
+    task = Headrace("memory:").task(name="add")(lambda: None)
+    with pytest.raises(AttributeError, match=rf"no attribute {method!r}.*(submit|spec)\("):
+        getattr(task, method)
+    with pytest.raises(AttributeError, match=r"no attribute 'nobody'$"):
+        task.nobody  # type: ignore[attr-defined]  # noqa: B018 - looking is what raises
+
+
+def test_a_task_can_be_copied() -> None:
+    task = Headrace("memory:").task(name="add")(lambda: 5)
+    assert copy.copy(task)() == 5
 
 
 def test_durations_and_priorities_are_text_as_on_the_command_line() -> None:

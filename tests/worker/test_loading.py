@@ -11,10 +11,10 @@ from headrace.worker.loading import load_app
 @pytest.mark.parametrize(
     ("place", "told"),
     [
-        ("jobs", "'jobs' is not a place; nothing was started: write module:name"),
-        (":app", "':app' is not a place"),
+        ("jobs", "'jobs' does not name an application; nothing was started: write module:name"),
+        (":app", "':app' does not name an application"),
         ("there_is_no_such:app", r"no module 'there_is_no_such' .*; nothing was started"),
-        ("json:app", r"'json:app' is nothing; .* application; nothing was started"),
+        ("json:app", r"the module 'json' has no 'app'; .* application; nothing was started"),
         ("json:dumps", r"'json:dumps' is a function; .* application; nothing was started"),
     ],
 )

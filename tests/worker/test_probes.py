@@ -187,6 +187,22 @@ async def test_a_blocked_loop_is_given_time_and_then_called_dead(
     assert probe.live().ok, "it turns again"
 
 
+async def test_a_loop_that_turns_while_it_is_asked_about_is_alive(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    app = Headrace("memory:")
+
+    @app.task
+    async def nothing() -> None: ...
+
+    probe = WorkerProbe()
+    probe.attach(Worker(app, Settings(maintenance=False)))
+    loop = asyncio.get_running_loop()
+    monkeypatch.setattr(loop, "call_soon_threadsafe", lambda turned: turned())
+    assert probe.live() == Answer(ok=True)
+    assert probe.live() == Answer(ok=True)
+
+
 async def test_only_what_was_asked_for_is_served(tmp_path: Path) -> None:
     port = free_port()
     with serving(WorkerProbe(), ("127.0.0.1", port), frozenset(("/live",))):

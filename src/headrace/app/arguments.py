@@ -31,6 +31,12 @@ _OBJECTS = (
 )
 
 
+_UNKNOWN_CLASS = (
+    " (arguments are JSON values, dataclasses, TypedDicts and msgspec.Structs; of a Pydantic model hand over "
+    "model_dump(mode='json'), to a handler that takes a dict)"
+)
+
+
 class Arguments:
     """What a handler takes and gives, read from its annotations. No annotation: any JSON value."""
 
@@ -71,9 +77,8 @@ class Arguments:
             payload: dict[str, Any] = msgspec.to_builtins(bound)
             msgspec.convert(payload, self._type_without(awaited))
         except (TypeError, ValueError) as error:
-            whole = " (only a whole argument can be a result)" if "ResultOf" in str(error) else ""
             raise InvalidPayload(
-                f"task {self._name!r} cannot be called like that: {error}{whole}; nothing was stored"
+                f"task {self._name!r} cannot be called like that: {error}{_advice(error)}; nothing was stored"
             ) from error
         if awaited:
             payload[RESULTS] = {name: value.stored for name, value in awaited.items()}
@@ -187,3 +192,9 @@ def _field(parameter: inspect.Parameter, type_: Any) -> tuple[str, Any] | tuple[
         type_,
         msgspec.field(default_factory=lambda: copy.deepcopy(default)),
     )
+
+
+def _advice(error: Exception) -> str:
+    if "ResultOf" in str(error):
+        return " (only a whole argument can be a result)"
+    return _UNKNOWN_CLASS if str(error).endswith("is unsupported") else ""

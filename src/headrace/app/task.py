@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace import codec, retry, validation
+from headrace.app import celery_words
 from headrace.app.arguments import Arguments
 from headrace.app.inputs import RESULTS, named_jobs
 from headrace.discreet import Discreet
@@ -134,6 +135,13 @@ class Task(Generic[P, R]):
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         return self.function(*args, **kwargs)
+
+    if not TYPE_CHECKING:  # to type checkers an unknown attribute stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            ours = celery_words.METHODS.get(name)
+            told = f"'Task' object has no attribute {name!r}"
+            raise AttributeError(f"{told}: {ours}" if ours else told, name=name, obj=self)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -291,6 +299,7 @@ def options_of(task: str, given: Mapping[str, Any], base: Options | None = None)
     if unknown is not None:
         meant = difflib.get_close_matches(unknown, known, n=1)
         hint = f"did you mean {meant[0]!r}?" if meant else f"known are {', '.join(known)}"
+        hint = celery_words.OPTIONS.get(unknown, hint)
         raise InvalidInput(
             f"task {task!r}: there is no option {unknown!r}: {hint}; {validation.UNCHANGED}"
         )

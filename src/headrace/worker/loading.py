@@ -20,7 +20,7 @@ def load_app(place: str) -> Headrace:
     module_name, colon, name = place.partition(":")
     if not (module_name and colon and name):
         raise InvalidInput(
-            f"{place!r} is not a place; {_UNSTARTED}: write module:name, as in jobs:app"
+            f"{place!r} does not name an application; {_UNSTARTED}: write module:name, as in jobs:app"
         )
     here = str(Path.cwd())
     if here not in sys.path:
@@ -35,6 +35,8 @@ def load_app(place: str) -> Headrace:
         ) from error
     found = getattr(module, name, None)
     if not isinstance(found, Headrace):
-        what = "nothing" if found is None else f"a {type(found).__name__}"
-        raise InvalidInput(f"{place!r} is {what}; it must be a Headrace application; {_UNSTARTED}")
+        what = f"{place!r} is a {type(found).__name__}"
+        if found is None:
+            what = f"the module {module_name!r} has no {name!r}"
+        raise InvalidInput(f"{what}; it must be a Headrace application; {_UNSTARTED}")
     return found

@@ -81,11 +81,12 @@ class WorkerProbe:
         if self._loop is None:
             return Answer(ok=True)
         now = time.monotonic()
-        if self._asked_at is None:
-            self._asked_at = now
+        asked_at = self._asked_at  # read once: the loop may turn at any moment
+        if asked_at is None:
+            self._asked_at = asked_at = now
             with contextlib.suppress(RuntimeError):  # the loop is closed: the process is ending
                 self._loop.call_soon_threadsafe(self._turned)
-        stuck = now - self._asked_at
+        stuck = now - asked_at
         if stuck < STUCK_SECONDS:
             return Answer(ok=True)
         return Answer(
