@@ -203,6 +203,7 @@ def test_of_a_short_time_errors_are_by_the_minute(tmp_path: Path) -> None:
     found, _ = drawn(tmp_path, tables, "errors")
     assert found.data is not None
     assert found.data["errors"].to_pylist() == [minute + 1 for minute in range(15)]
+    assert found.data["at"].to_pylist() == [at(minute) for minute in range(15)]
     assert found.drawn.startswith("Attempts that failed or were lost, per minute, by type")
     for key in ("latency", "objectives", "workers"):
         assert "the lake has this by the hour only" in drawn(tmp_path, tables, key)[0].drawn

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -140,9 +141,7 @@ def _data(gold: Gold, found: list[dict[str, Any]], step: timedelta) -> pa.Table:
     for row in rollup.stepped(gold["errors"], "hour", step).to_pylist():
         where = (row["at"], named.get(key(row), "all others"))
         counts[where] = counts.get(where, 0) + row["occurrences"]
-    rows = [{"at": at, "group": group, "errors": count} for (at, group), count in counts.items()]
-    kinds = [("at", rollup.TIME), ("group", pa.string()), ("errors", pa.int64())]
-    return pa.Table.from_pylist(rows, pa.schema(kinds))
+    return _drawn(counts, gold, step)
 
 
 def _of_types(gold: Gold, step: timedelta) -> pa.Table:
@@ -162,10 +161,18 @@ def _of_types(gold: Gold, step: timedelta) -> pa.Table:
     counts: Counter[tuple[datetime, str]] = Counter()
     for at, key, count in failed:
         counts[at, named.get(key, "all others")] += count
+    return _drawn(counts, gold, step)
+
+
+def _drawn(counts: Mapping[tuple[datetime, str], int], gold: Gold, step: timedelta) -> pa.Table:
+    """`at`, `group`, `errors`: of every step, also where nothing failed."""
+    found = {where: count for where, count in counts.items() if count}
+    if found:
+        steps = rollup.steps_of(gold.since, gold.until, step)
+        _, some = max(found, key=lambda where: found[where])
+        found = {(at, some): 0 for at in steps} | found
     rows = [
-        {"at": at, "group": group, "errors": count}
-        for (at, group), count in counts.items()
-        if count
+        {"at": at, "group": group, "errors": count} for (at, group), count in sorted(found.items())
     ]
     kinds = [("at", rollup.TIME), ("group", pa.string()), ("errors", pa.int64())]
     return pa.Table.from_pylist(rows, pa.schema(kinds))

@@ -108,7 +108,9 @@ def _says(judged: list[dict[str, Any]]) -> str:
             f"All {types} kept their objectives." if len(judged) > 1 else "It kept its objectives."
         )
     worst = broken[0]
-    of = f"All {types}" if len(broken) == len(judged) > 1 else f"{len(broken)} of {types}"
+    of = f"{len(broken)} of {types}"
+    if len(broken) == len(judged) > 1:
+        of = "Both types" if len(judged) == 2 else f"All {types}"  # noqa: PLR2004 - what both means
     return (
         f"{of} broke an objective. {worst['name']} burns its budget fastest: "
         f"{wording.told(worst['worst_burn'], Unit.FACTOR)} what was promised, by {worst['worst_by']} "
