@@ -114,6 +114,18 @@ def test_a_missing_file_of_the_lake_is_told_in_one_line(
     assert "Traceback" not in error
 
 
+def test_a_log_that_cannot_be_read_is_told_in_one_line(
+    lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = shutil.copytree(lake, tmp_path / "lake")
+    next((broken / "gold" / "latency" / "_delta_log").glob("*.json")).write_text("{oops")
+    assert main(["report", "--lake", str(broken)]) == Exit.USAGE
+    error = capsys.readouterr().err
+    assert "the log of" in error
+    assert "Move that folder away" in error
+    assert len(error.splitlines()) == 1
+
+
 def test_a_folder_without_gold_says_what_to_run(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.errors import InvalidInput
 
@@ -163,6 +163,12 @@ def _open(path: Path) -> DeltaTable | None:
         return DeltaTable(path)
     except TableNotFoundError:
         return None
+    except DeltaError as error:
+        raise LakeDamaged(
+            f"the log of {path} cannot be read ({_first_line(error)}); nothing was written. Move that folder "
+            "away and compute its tables anew with: headrace pipeline run --url URL --lake "
+            f"{path.parent.parent} --full"
+        ) from error
 
 
 def _ends(throughput: DeltaTable) -> tuple[datetime, datetime]:
