@@ -151,7 +151,7 @@ def _due(context: Context, job: Job, now: datetime, ahead: timedelta) -> datetim
     least, most = (timedelta(seconds=backoff.delay(job.failures, draw)) for draw in (0.0, 1.0))
     if not job.last_failed_at + least <= job.run_at <= job.last_failed_at + most:
         return None
-    due = max(job.last_failed_at - ahead + most, now)
+    due = max(min(job.last_failed_at - ahead, now) + most, now)  # it did not fail after now
     return due if due < job.run_at else None
 
 

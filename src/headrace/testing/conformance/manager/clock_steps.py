@@ -123,6 +123,18 @@ async def brought_back_once(env: Env) -> None:
         await manager.delete(["j"])
 
 
+@suite.case("clock steps", "a try comes back whole, though nobody saw how far the clock got")
+async def unseen_reach(env: Env) -> None:
+    manager = await _ahead(env)
+    env.clock.advance(40)
+    await submit(manager, "j")
+    _, token = await take(manager, "j")
+    await manager.fail("j", token, "no")
+    env.clock.advance(-40)
+    await _back(env, manager)
+    assert (await manager.get("j")).run_at == env.clock.now() + timedelta(seconds=BACKOFF)
+
+
 @suite.case("clock steps", "a retry at a time that lies within the backoff stays, too")
 async def asked_within_backoff(env: Env) -> None:
     manager = await _ahead(env)
