@@ -162,3 +162,9 @@ async def test_a_submission_that_is_not_acknowledged_in_time_says_that_it_may_be
     async with make_app("memory:", middleware=[Slow()], submission_timeout=0.05) as app:
         with pytest.raises(SubmissionTimeout, match="not known"):
             await app.submit("add", 1)
+
+
+async def test_find_by_types_is_told_that_it_is_tasks() -> None:
+    async with Headrace("memory:") as app:
+        with pytest.raises(InvalidInput, match="write tasks="):
+            app.find(types=["greet"])

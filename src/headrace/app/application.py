@@ -364,6 +364,10 @@ class Headrace:
         """
         if limit is not None:
             validation.check_limit(limit, "limit")
+        if "types" in filters:
+            raise InvalidInput(
+                f"an application finds jobs by task: write tasks=, not types=; {validation.UNCHANGED}"
+            )
         types = None if tasks is None else _types(tasks)
 
         async def read(start: str | None, count: int) -> Page:
