@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.report import Report, build, read
-from headrace.report.charts import DRAWN, NARROW, shortened
+from headrace.report.charts import DRAWN, NARROW
+from headrace.report.labels import shortened
 from headrace.report.page import page, svg
 from tests.report.tables import AFTERNOON, NOON, write
 

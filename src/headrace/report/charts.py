@@ -18,6 +18,8 @@ import altair as alt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from headrace.report.labels import shortened
+
 Chart = alt.Chart | alt.LayerChart
 
 WIDE = 660
@@ -470,28 +472,3 @@ def _shortened(data: pa.Table, column: str, width: float) -> pa.Table:
     short = shortened(_distinct(data, column), int(width / _CHAR_WIDTH))
     names = pa.array([short[name] for name in data[column].to_pylist()], pa.string())
     return data.set_column(data.schema.get_field_index(column), column, names)
-
-
-def shortened(names: Sequence[str], chars: int) -> dict[str, str]:
-    """Each name in so many characters, none like another: cut at its end, in its middle, or numbered."""
-    short: dict[str, str] = {}
-    for name in names:
-        tries = [_cut(name, chars)]
-        if len(name) > chars:
-            tries += [
-                f"{name[:head]}…{name[head - chars + 1 :]}" for head in range(chars // 2, 0, -1)
-            ]
-        others = [one for one in names if one != name]
-        alone = (one for one in tries if not any(_may_be(one, other) for other in others))
-        short[name] = next(alone, f"{_cut(name, chars - 4)} {len(short) + 1}")
-    return short
-
-
-def _may_be(short: str, other: str) -> bool:
-    """Whether another name could be meant by what is left of one."""
-    head, cut, tail = short.partition("…")
-    return bool(cut) and other.startswith(head) and other.endswith(tail)
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + "…"

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from headrace.errors import InvalidInput
+from headrace.report import rollup
 
 TABLES = (
     "throughput",
@@ -29,7 +30,7 @@ TABLES = (
 )
 COMPARED = ("throughput", "latency", "outcomes", "retries", "errors")
 DEFAULT_SPAN = timedelta(days=1)
-LONG = timedelta(hours=3)
+LONG = rollup.SHORT
 """From here on a span in whole hours is as good as the one asked for; a shorter one begins with its hour."""
 QUEUES_SHOWN_MAX = 10
 _NEVER = datetime.fromtimestamp(0, UTC)
