@@ -21,6 +21,12 @@ def text_of(error: object) -> str:
         return f"a {name_of(error)} that cannot be shown"
 
 
+def told(error: object) -> str:
+    """Its name and its message."""
+    name, text = name_of(error), text_of(error)
+    return name if text == name else f"{name}: {text}"
+
+
 def plain(text: str) -> str:
     """The text itself, whatever a subclass makes of it."""
     return str.__str__(text)

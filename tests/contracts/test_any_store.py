@@ -191,6 +191,35 @@ async def test_what_the_store_refuses_or_raises_is_a_result(store: Any) -> None:
     assert (await read(manager, "j")).status is S.IN_PROGRESS
 
 
+class Biting(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it bites")
+
+    __repr__ = __str__
+
+
+async def test_an_error_that_cannot_be_printed_is_a_result_too(store: Any) -> None:
+    async def bite(*_: object) -> MethodResult[Any]:
+        raise Biting
+
+    class Strategy:
+        get_due_jobs = bite
+
+        def should_retry(self, *_: object) -> bool:
+            raise Biting
+
+    strategy: Any = Strategy()
+    manager = JobManager(store, scheduling_strategy=strategy, retry_strategy=strategy)
+    answer = await manager.process_scheduled_jobs()
+    assert code(answer) == "SCHEDULING_STRATEGY_FAILED"
+    assert "Biting" in str(answer.error)
+    data(await manager.submit_job(Job(id="j")))
+    data(await manager.claim_jobs_for_processing("w"))
+    assert code(await manager.process_job_failure("j", "no")) == "RETRY_STRATEGY_FAILED"
+    store.update_job = bite
+    assert code(await manager.process_job_success("j")) == "STORE_FAILED"
+
+
 async def test_what_is_no_answer_is_told_as_a_failure(store: Any) -> None:
     async def nothing(*_: object) -> None:
         return None

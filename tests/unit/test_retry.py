@@ -124,6 +124,15 @@ def test_custom_gets_what_the_specification_says() -> None:
     assert Custom(lambda *_: 1 / 0, cap=25.0).delay(1) == 25
 
 
+class Biting(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("it bites")
+
+
+def _bites(*_: float) -> float:
+    raise Biting
+
+
 def test_what_a_custom_one_says_can_be_written_down() -> None:
     table = Custom(lambda n, *_: n * 10.0, cap=25.0).table(max_attempts=4)
     assert table == Table((10, 20, 25))
@@ -133,6 +142,8 @@ def test_what_a_custom_one_says_can_be_written_down() -> None:
     for bad in (lambda *_: 1 / 0, lambda *_: -1.0, lambda *_: float("nan"), lambda *_: "x"):
         with pytest.raises(InvalidInput, match="custom backoff for retry 1"):
             Custom(bad).table(max_attempts=2)  # type: ignore[arg-type]  # the point of the test
+    with pytest.raises(InvalidInput, match="retry 1 raised Biting"):
+        Custom(_bites).table(max_attempts=2)
     for most in (None, retry.TABLE_DELAYS_MAX + 2):
         with pytest.raises(InvalidInput, match="max_attempts"):
             Custom(lambda *_: 1.0).table(most)

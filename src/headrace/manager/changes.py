@@ -251,8 +251,7 @@ def _forget(order: Order) -> Order:
 def unreadable(error: Exception) -> InvalidInput:
     """The answer to one order that nobody can carry out: the others are none the worse."""
     return InvalidInput(
-        f"this outcome cannot be recorded ({telling.name_of(error)}: {telling.text_of(error)}); "
-        "its job was left as it is"
+        f"this outcome cannot be recorded ({telling.told(error)}); its job was left as it is"
     )
 
 

@@ -175,7 +175,7 @@ async def _carry_out(context: Context, name: str, args: Any, kwargs: Any) -> tup
     except HeadraceError as error:
         return False, RuntimeError(f"{error.code}: {error}")
     except Exception as error:  # noqa: BLE001 - what was wrong with the call is for the handler to hear
-        return False, RuntimeError(f"{telling.name_of(error)}: {telling.text_of(error)}")
+        return False, RuntimeError(telling.told(error))
 
 
 def _error(kind: str, text: str, detail: Any) -> BaseException:

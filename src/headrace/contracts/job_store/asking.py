@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from headrace import telling
 from headrace.contracts.job_store.result import ErrorCode, MethodResult, Refused
 
 T = TypeVar("T")
@@ -16,7 +17,8 @@ async def answer_of(asked: Coroutine[Any, Any, MethodResult[T]]) -> MethodResult
         answer = await asked
     except Exception as defect:  # a store of the user's own may have any defect
         raise Refused(
-            ErrorCode.STORE_FAILED, f"the store raised {defect!r}; what it has written is not known"
+            ErrorCode.STORE_FAILED,
+            f"the store raised {telling.told(defect)}; what it has written is not known",
         ) from defect
     if not isinstance(answer, MethodResult):
         raise Refused(

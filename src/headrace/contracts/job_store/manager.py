@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Self
 
-from headrace import validation
+from headrace import telling, validation
 from headrace.clock import Clock, SystemClock
 from headrace.contracts.job_store.asking import answer_of, data_of, list_of, one_of
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
@@ -313,7 +313,7 @@ class JobManager:
         except Exception as defect:  # whatever the caller's code raises, the answer is a result
             raise Refused(
                 ErrorCode.SCHEDULING_STRATEGY_FAILED,
-                f"the scheduling strategy raised {defect!r}; what was due before is in the pool",
+                f"the scheduling strategy raised {telling.told(defect)}; what was due before is in the pool",
             ) from defect
         if not isinstance(due, MethodResult):
             raise Refused(
@@ -355,7 +355,7 @@ class JobManager:
         except Exception as defect:  # whatever the caller's code raises, the answer is a result
             raise Refused(
                 ErrorCode.RETRY_STRATEGY_FAILED,
-                f"the retry strategy raised {defect!r}; job {job.id} is in progress as before",
+                f"the retry strategy raised {telling.told(defect)}; job {job.id} is in progress as before",
             ) from defect
         seconds = validation.check_seconds(seconds_of(delay), "the strategy's delay", zero=True)
         return timedelta(seconds=seconds)
