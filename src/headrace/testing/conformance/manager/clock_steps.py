@@ -100,13 +100,13 @@ async def brought_back_once(env: Env) -> None:
     step, backoff = 12.0, 300.0
     manager = await env.manager(POLICY)
     others = JobManager(manager.store, clock=env.clock, policies=manager.policies)
-    for spread in (False, True):
+    for job_id, spread in (("plain", False), ("spread", True)):
         own = Constant(initial=backoff, jitter=spread)
-        await submit(manager, "j", lease_seconds=3600.0, backoff=own)
-        _, token = await take(manager, "j")
+        await submit(manager, job_id, lease_seconds=3600.0, backoff=own)
+        _, token = await take(manager, job_id)
         await manager.maintain()
         env.clock.advance(step)
-        await manager.fail("j", token, "no")
+        await manager.fail(job_id, token, "no")
         await manager.maintain()
         env.clock.advance(-step)
         least = backoff * (0.9 if spread else 1)
@@ -115,12 +115,10 @@ async def brought_back_once(env: Env) -> None:
             await manager.maintain()
             await others.maintain()
             env.clock.advance(1)
-        run_at = (await manager.get("j")).run_at
+        run_at = (await manager.get(job_id)).run_at
         assert earliest <= run_at <= earliest + timedelta(seconds=backoff * 0.2 + step)
-        kinds = [event.kind for event in await manager.events(job_id="j")]
+        kinds = [event.kind for event in await manager.events(job_id=job_id)]
         assert kinds.count(EventKind.RETIMED) <= 1
-        await manager.cancel(["j"])
-        await manager.delete(["j"])
 
 
 @suite.case("clock steps", "a try comes back whole, though nobody saw how far the clock got")
