@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from headrace import envelope, telling
+from headrace import envelope, error_text
 from headrace.errors import InvalidInput, InvalidPayload, PayloadTooLarge
 
 PAYLOAD_BYTES_DEFAULT = 1 << 20
@@ -54,7 +54,7 @@ def encode(value: Any, *, what: str = "payload", limit: int = PAYLOAD_BYTES_DEFA
     except Exception as error:
         # The value may be of a class of the caller's own, and do anything when it is looked at.
         raise InvalidPayload(
-            f"the {what} cannot be written as JSON: {telling.text_of(error)}; nothing was stored"
+            f"the {what} cannot be written as JSON: {error_text.text_of(error)}; nothing was stored"
         ) from error
     check_size(encoded, what, limit)
     return encoded

@@ -12,8 +12,8 @@ from urllib.parse import parse_qsl, unquote
 from headrace import address
 from headrace.clock import Clock, StoreClock
 from headrace.crypto import KeyRing
-from headrace.door import checked
 from headrace.errors import InvalidInput, UnknownStore
+from headrace.input_checks import checked
 from headrace.manager import JobManager
 from headrace.manager.context import read_clock
 from headrace.policy import Policies, Policy

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from headrace import validation
-from headrace.door import checked, guarded
 from headrace.envelope import KEY_ID, KEY_ID_CHARS_MAX, VERSION, Body
 from headrace.errors import CannotDecrypt, InvalidKeyRing
+from headrace.input_checks import checked, guarded
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

@@ -13,8 +13,8 @@ import re
 
 import msgspec
 
-from headrace.discreet import Discreet
 from headrace.errors import CannotDecrypt
+from headrace.redaction import Redacted
 
 VERSION = 1
 SEALED_KEY = "$sealed"
@@ -27,7 +27,7 @@ _TEXT_HEAD = "sealed:v1:"
 _TEXT = re.compile(rf"{_TEXT_HEAD}({KEY_ID.pattern}):([A-Za-z0-9+/]+=*)")
 
 
-class Body(Discreet, frozen=True, omit_defaults=True):
+class Body(Redacted, frozen=True, omit_defaults=True):
     """What an envelope holds."""
 
     v: int

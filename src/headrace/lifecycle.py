@@ -18,7 +18,6 @@ from msgspec.structs import replace
 
 from headrace import history
 from headrace.clock import STEP_SECONDS, seconds_ahead
-from headrace.discreet import Discreet
 from headrace.errors import (
     InvalidInput,
     InvalidTransition,
@@ -40,6 +39,7 @@ from headrace.model import (
     State,
 )
 from headrace.policy import CancelMode
+from headrace.redaction import Redacted
 from headrace.retry import Backoff, NoBackoff
 
 FAILURE_CHARS_MAX = 100_000
@@ -70,7 +70,7 @@ class Verb(enum.StrEnum):
     RETIME = "retime"
 
 
-class _Command(Discreet, frozen=True, kw_only=True):
+class _Command(Redacted, frozen=True, kw_only=True):
     failure: Failure | None = None
     """Recorded with the job when given; otherwise what was recorded before stays."""
     result_json: bytes | None = None

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic
 import msgspec
 
 from headrace import codec
-from headrace.discreet import Discreet
 from headrace.envelope import Seals, is_sealed
+from headrace.redaction import Redacted
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -129,7 +129,7 @@ def failure_told(code: str | None, message: str | None) -> str:
     return f"{code}: {message}" if message else code
 
 
-class Failure(Discreet, frozen=True):
+class Failure(Redacted, frozen=True):
     """What went wrong the last time something did."""
 
     message: str
@@ -163,7 +163,7 @@ class Edge(msgspec.Struct, frozen=True):
     seen: bool = False
 
 
-class Lease(Discreet, frozen=True):
+class Lease(Redacted, frozen=True):
     """A worker's hold on a job: what every write of the worker is fenced by."""
 
     job_id: str
@@ -172,7 +172,7 @@ class Lease(Discreet, frozen=True):
     """How long a heartbeat makes it last. None: without end."""
 
 
-class Job(Discreet, Generic[R_co], frozen=True, kw_only=True):
+class Job(Redacted, Generic[R_co], frozen=True, kw_only=True):
     """One job, as the store holds it. Times are aware and in UTC.
 
     `Job[str]` is for type checkers: what the handler returns, known where the job came from its task.
@@ -310,7 +310,7 @@ class Job(Discreet, Generic[R_co], frozen=True, kw_only=True):
         return self.state in CLAIMABLE and self.run_at <= now
 
 
-class Event(Discreet, frozen=True, kw_only=True):
+class Event(Redacted, frozen=True, kw_only=True):
     """One change of one job, written in the same atomic step as the change.
 
     Folding a job's events in order gives the lifecycle part of its row (`history.fold`).

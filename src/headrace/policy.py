@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from headrace import door, validation
+from headrace import input_checks, validation
 from headrace.codec import PAYLOAD_BYTES_DEFAULT, PAYLOAD_BYTES_MAX
 from headrace.duration import DELAY_SECONDS_MAX, seconds_of
 from headrace.errors import InvalidInput, InvalidLimit
@@ -83,7 +83,7 @@ class Policy(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in _DURATIONS:
             _number(self, name)
-        door.check_fields(self)
+        input_checks.check_fields(self)
         for name in ("lease_seconds", "timeout_seconds", "lifetime_seconds", "key_window_seconds"):
             value = _number(self, name)
             if value is not None and not 0 < value < float("inf"):
@@ -151,7 +151,7 @@ class Policies(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         _number(self, "keep_events_seconds")
-        door.check_fields(self)
+        input_checks.check_fields(self)
         keep = _number(self, "keep_events_seconds")
         if keep is not None and not 0 <= keep < float("inf"):
             raise InvalidLimit(f"keep_events_seconds is {keep}; it must be 0 or more, or None")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import force_setattr
 
-from headrace import telling, validation
+from headrace import error_text, validation
 from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit
 
@@ -196,7 +196,7 @@ class Custom:
             seconds = float(self._function(failures, self._initial, self._cap))
         except Exception as error:
             raise InvalidInput(
-                f"{call} raised {telling.told(error)}; {validation.UNCHANGED}"
+                f"{call} raised {error_text.told(error)}; {validation.UNCHANGED}"
             ) from error
         if not seconds >= 0:
             raise InvalidInput(f"{call} is {seconds}, not 0 or more; {validation.UNCHANGED}")

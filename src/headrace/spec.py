@@ -10,10 +10,9 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import codec, retry, validation
-from headrace.discreet import Discreet
-from headrace.door import looked_into_later
 from headrace.duration import Seconds
 from headrace.errors import InvalidId, InvalidInput, InvalidLimit, InvalidTime
+from headrace.input_checks import looked_into_later
 from headrace.model import (
     DEFAULT_QUEUE,
     Dependency,
@@ -24,12 +23,13 @@ from headrace.model import (
     new_id,
 )
 from headrace.policy import IdSource, Policy
+from headrace.redaction import Redacted
 
 After = Dependency | Job | str | Iterable[Dependency | Job | str]
 
 
 @looked_into_later
-class JobSpec(Discreet, frozen=True, kw_only=True):
+class JobSpec(Redacted, frozen=True, kw_only=True):
     """A job to be. What is left out comes from the policy of its queue."""
 
     type: str

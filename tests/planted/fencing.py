@@ -9,8 +9,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from headrace import lifecycle
+from headrace.manager import clock_recovery, presence
 from headrace.manager import limits as manager_limits
-from headrace.manager import presence, restamping
 from headrace.manager.context import Context
 from headrace.model import Change, Job
 from headrace.stores.base import JobStore, WorkerSeen
@@ -61,7 +61,7 @@ def earlier_at_each_look(
 async def buckets_stay_ahead(context: Context, now: datetime) -> None: ...
 
 
-right_due = restamping._due
+right_due = clock_recovery._due
 
 
 def leases_are_voided(job: Job, now: datetime, ahead: timedelta) -> datetime | None:
@@ -69,7 +69,7 @@ def leases_are_voided(job: Job, now: datetime, ahead: timedelta) -> datetime | N
     return None if end is None else now + timedelta(seconds=1)
 
 
-right_end = restamping._end
+right_end = clock_recovery._end
 
 
 async def nothing_comes_back(context: Context, now: datetime, ahead: timedelta) -> int:
@@ -95,16 +95,22 @@ DEFECTS: dict[str, Defect] = {
     "leases and retries count from a clock that was set back": patched(
         lifecycle, "STEP_SECONDS", 1e9
     ),
-    "what was stamped ahead stays there": patched(restamping, "_bring_back", nothing_comes_back),
-    "what a caller asked for is brought back, too": patched(restamping, "_due", everything_is_due),
-    "a try that comes back forgets its backoff": patched(restamping, "_due", backoffs_start_again),
+    "what was stamped ahead stays there": patched(
+        clock_recovery, "_bring_back", nothing_comes_back
+    ),
+    "what a caller asked for is brought back, too": patched(
+        clock_recovery, "_due", everything_is_due
+    ),
+    "a try that comes back forgets its backoff": patched(
+        clock_recovery, "_due", backoffs_start_again
+    ),
     "a try comes back by one more step at each look": patched(
-        restamping, "_due", earlier_at_each_look
+        clock_recovery, "_due", earlier_at_each_look
     ),
     "a rate waits for the time that the clock had shown": patched(
         manager_limits, "catch_up", buckets_stay_ahead
     ),
-    "a lease that comes back is void": patched(restamping, "_end", leases_are_voided),
+    "a lease that comes back is void": patched(clock_recovery, "_end", leases_are_voided),
     "a commit compares the version alone": patched(rows, "_standing", attrgetter("id", "version")),
     "a commit believes what it is told of the tenant": patched(
         rows, "_standing", _all_but("tenant")

@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from headrace import lifecycle
-from headrace.manager import changes, deadlines, lifting, placement
+from headrace.manager import changes, deadlines, placement, priority_inheritance
 from headrace.manager.context import Context
-from headrace.manager.kinship import Kinship
+from headrace.manager.graph_reads import GraphReads
 from headrace.model import DependencyKind, Edge, Job, State
 from headrace.stores.base import Commit, Fence, Kin
 from headrace.stores.memory import MemoryStore
@@ -29,16 +29,16 @@ def forgetting(field: str) -> Defect:
 right_as_read = MemoryStore._is_as_read
 
 
-async def joins_not_relied_on(self: Kinship, parent_id: str) -> Sequence[str]:
+async def joins_not_relied_on(self: GraphReads, parent_id: str) -> Sequence[str]:
     edges = await self._context.store.edges(parent_id=parent_id)
     return [edge.child_id for edge in edges if edge.kind is DependencyKind.FAN_IN]
 
 
-async def spawned_not_relied_on(self: Kinship, parent_id: str) -> Sequence[Job]:
+async def spawned_not_relied_on(self: GraphReads, parent_id: str) -> Sequence[Job]:
     return await self._context.store.spawned(parent_id)
 
 
-def width_not_bounded(self: Kinship, child_id: str, parents_max: int) -> None:
+def width_not_bounded(self: GraphReads, child_id: str, parents_max: int) -> None:
     return None
 
 
@@ -63,7 +63,7 @@ async def not_lifted(context: Context, join: Job, priority: int, depth: int) -> 
 
 
 async def lifted_alone(context: Context, join: Job, priority: int, depth: int) -> Job:
-    await lifting._lift(context, join, priority, depth)
+    await priority_inheritance._lift(context, join, priority, depth)
     return await context.read_one(join.id)
 
 
@@ -75,15 +75,15 @@ async def depth_kept(context: Context, job: Job, priority: int, depth: int) -> J
     return await right_lift(context, job, priority, 0)
 
 
-right_lift = lifting._lift
+right_lift = priority_inheritance._lift
 
 
-def only_blocked_parents_stand(self: Kinship, job: Job) -> None:
+def only_blocked_parents_stand(self: GraphReads, job: Job) -> None:
     if job.state is State.BLOCKED:
         right_stands(self, job)
 
 
-right_stands = Kinship.stands
+right_stands = GraphReads.stands
 
 
 def lifetime_ignored(job: Job, now: datetime) -> bool:
@@ -132,12 +132,14 @@ DEFECTS: dict[str, Defect] = {
     "an insertion does not compare who joins a parent": forgetting("joins"),
     "an insertion does not compare how many parents a job has": forgetting("parents_max"),
     "an insertion does not compare the version of a blocked parent": forgetting("version"),
-    "a parent that may run is not compared": patched(Kinship, "stands", only_blocked_parents_stand),
-    "a spawn does not rely on who joins its job": patched(Kinship, "joins", joins_not_relied_on),
-    "a join does not rely on what its parents spawned": patched(
-        Kinship, "spawned", spawned_not_relied_on
+    "a parent that may run is not compared": patched(
+        GraphReads, "stands", only_blocked_parents_stand
     ),
-    "circles and widths are not guarded": patched(Kinship, "bound", width_not_bounded),
+    "a spawn does not rely on who joins its job": patched(GraphReads, "joins", joins_not_relied_on),
+    "a join does not rely on what its parents spawned": patched(
+        GraphReads, "spawned", spawned_not_relied_on
+    ),
+    "circles and widths are not guarded": patched(GraphReads, "bound", width_not_bounded),
     "a child that changed while it was judged is forgotten": patched(
         changes, "ripple", judged_once
     ),
@@ -147,9 +149,9 @@ DEFECTS: dict[str, Defect] = {
     "a late spawn does not lift its join": patched(placement, "lift", not_lifted),
     "what waits for a join is not lifted with it": patched(placement, "lift", lifted_alone),
     "a join is lifted, and found to be too deep afterwards": patched(
-        lifting, "_check_depths", depths_not_checked
+        priority_inheritance, "_check_depths", depths_not_checked
     ),
-    "a late spawn does not count for depths": patched(lifting, "_lift", depth_kept),
+    "a late spawn does not count for depths": patched(priority_inheritance, "_lift", depth_kept),
     "a holder may write past the lifetime": patched(lifecycle, "lease_holds", lifetime_ignored),
     "a holder may write past the execution timeout": patched(
         lifecycle, "lease_holds", timeout_ignored

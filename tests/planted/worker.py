@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from headrace import codec, lifecycle, retry, telling
+from headrace import codec, error_text, lifecycle, retry
 from headrace.app import connections, task
 from headrace.app.arguments import Arguments
 from headrace.manager import changes, settlement
@@ -116,11 +116,11 @@ OPTIONS, HOOKS, NULL, POISONS, DRAIN, LEAKS = (
 OF_THE_WORKER: dict[str, tuple[str, Callable[[], contextlib.AbstractContextManager[Any]]]] = {
     "what an exception says is believed to be said": (
         POISONS,
-        patched(telling, "text_of", text_unguarded),
+        patched(error_text, "text_of", text_unguarded),
     ),
     "an exception is asked for its class": (
         POISONS,
-        patched(telling, "is_a", asked_for_its_class),
+        patched(error_text, "is_a", asked_for_its_class),
     ),
     "a StopIteration out of a thread is a result": (
         POISONS,

@@ -40,8 +40,8 @@ from headrace.app.workflows import chain, group
 from headrace.clock import Clock
 from headrace.connect import connect, open_store
 from headrace.crypto import KeyRing
-from headrace.door import checked, guarded
 from headrace.errors import InvalidInput, InvalidName, JobFailed, NotEnded, UnknownTask
+from headrace.input_checks import checked, guarded
 from headrace.manager import Batch, BatchProgress, Found, JobManager, Overview, Page
 from headrace.manager.batches import PIECE_JOBS
 from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, acknowledged

@@ -13,12 +13,12 @@ from headrace import codec, completion, lifecycle, validation
 from headrace.app.bridge import Bridge
 from headrace.app.results import BatchResult, batch_results
 from headrace.clock import Clock
-from headrace.discreet import Discreet
-from headrace.door import guarded
 from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, Snooze
+from headrace.input_checks import guarded
 from headrace.manager import JobManager
 from headrace.model import Failure, Job
+from headrace.redaction import Redacted
 from headrace.spec import JobSpec
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class PreviousAttempt(msgspec.Struct, frozen=True, kw_only=True):
     failed_at: datetime | None
 
 
-class LogLine(Discreet, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LogLine(Redacted, msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One line that a handler logged."""
 
     at: datetime

@@ -6,16 +6,16 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any
 
 from headrace.completion import Role
-from headrace.discreet import Discreet
 from headrace.envelope import is_sealed
 from headrace.manager import JobManager
 from headrace.model import TERMINAL, Failure, Job, State
+from headrace.redaction import Redacted
 
 if TYPE_CHECKING:
     from headrace.app.task import Task
 
 
-class BatchResult(Discreet, frozen=True, kw_only=True):
+class BatchResult(Redacted, frozen=True, kw_only=True):
     """How one job of a batch ended."""
 
     job_id: str

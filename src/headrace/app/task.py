@@ -17,12 +17,12 @@ from headrace import codec, retry, validation
 from headrace.app import celery_words
 from headrace.app.arguments import Arguments
 from headrace.app.inputs import RESULTS, named_jobs
-from headrace.discreet import Discreet
-from headrace.door import guarded
 from headrace.duration import Seconds
 from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
+from headrace.input_checks import guarded
 from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
 from headrace.policy import Policies
+from headrace.redaction import Redacted
 from headrace.retry import StoredBackoff
 from headrace.spec import After, JobSpec, checked, dependencies, timeout_of
 
@@ -51,7 +51,7 @@ class Isolation(enum.StrEnum):
     """In a child process that can be killed."""
 
 
-class Options(Discreet, frozen=True, kw_only=True):
+class Options(Redacted, frozen=True, kw_only=True):
     """How the jobs of a task are submitted and run. What is left out comes from the queue's policy.
 
     A duration is seconds, a timedelta, or text: `90`, `timedelta(minutes=5)`, `"5m"`, `"1h30m"`.

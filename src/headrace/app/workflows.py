@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from headrace import validation
 from headrace.app.inputs import result_of, results_of
 from headrace.app.task import Task
-from headrace.door import checked
 from headrace.errors import InvalidInput
 from headrace.graph import DEPENDENCIES_MAX
+from headrace.input_checks import checked
 from headrace.spec import JobSpec
 
 

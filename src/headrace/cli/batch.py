@@ -18,17 +18,17 @@ from headrace.cli import values
 from headrace.cli.exits import Ended, Exit
 from headrace.cli.progress import progress
 from headrace.cli.values import Written
-from headrace.discreet import Discreet
 from headrace.errors import HeadraceError, InvalidBatch
 from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.model import DEFAULT_QUEUE, Dependency, Priority
+from headrace.redaction import Redacted
 from headrace.spec import JobSpec
 
 _NOT_STORED = "no job of the file was stored"
 _REPORT_LINES = 1000
 
 
-class BatchLine(Discreet, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class BatchLine(Redacted, msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The fields of one line: those of a job's description, under the same names."""
 
     type: str

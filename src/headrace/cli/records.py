@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from headrace.discreet import Discreet
 from headrace.envelope import published
 from headrace.manager import FailedAttempt
 from headrace.model import (
@@ -24,11 +23,12 @@ from headrace.model import (
     Job,
     State,
 )
+from headrace.redaction import Redacted
 
 NULL = msgspec.Raw(b"null")
 
 
-class JobRecord(Discreet, frozen=True, kw_only=True):
+class JobRecord(Redacted, frozen=True, kw_only=True):
     """A job, as `show`, `list` and others print it."""
 
     id: str
@@ -70,7 +70,7 @@ class JobRecord(Discreet, frozen=True, kw_only=True):
     version: int
 
 
-class FailedAttemptRecord(Discreet, frozen=True, kw_only=True):
+class FailedAttemptRecord(Redacted, frozen=True, kw_only=True):
     """One of the last attempts that failed."""
 
     attempt: int

@@ -11,13 +11,13 @@ import msgspec
 from click.core import ParameterSource
 
 from headrace import address
-from headrace.discreet import Discreet
+from headrace.redaction import Redacted
 
 DEFAULT_URL = address.DEFAULT_URL
 URL_VARIABLE = address.VARIABLE
 
 
-class Settings(Discreet, frozen=True, kw_only=True):
+class Settings(Redacted, frozen=True, kw_only=True):
     """As given on the command line; what stands after the command's name wins."""
 
     url: str = DEFAULT_URL

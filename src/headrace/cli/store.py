@@ -14,9 +14,9 @@ from headrace.cli.output import Output
 from headrace.cli.session import current_settings
 from headrace.cli.settings import Settings, command
 from headrace.connect import connect
-from headrace.discreet import Discreet
 from headrace.errors import SchemaTooOld, StoreUnavailable
 from headrace.manager import JobManager
+from headrace.redaction import Redacted
 
 
 class VersionRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +31,7 @@ class HasSchema(Protocol):
     async def schema_version(self) -> int: ...
 
 
-class MigratedRecord(Discreet, frozen=True, kw_only=True):
+class MigratedRecord(Redacted, frozen=True, kw_only=True):
     """Schema versions before and after. Both null: the store has no schema. 0: there was no store."""
 
     url: str

@@ -24,13 +24,13 @@ from headrace import validation, vocabulary
 from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.contracts.duration import Duration, seconds
-from headrace.discreet import Discreet
-from headrace.door import guarding
 from headrace.errors import DuplicateJob, InvalidInput, JobNotFound, Refusal
+from headrace.input_checks import guarding
 from headrace.manager import JobManager
 from headrace.model import CLAIMABLE, DEFAULT_QUEUE, Category, Lease, Priority, new_id
 from headrace.model import Job as StoredJob
 from headrace.policy import QUEUE_SEMANTICS, Policy
+from headrace.redaction import Redacted
 from headrace.retry import FullJitter
 from headrace.spec import JobSpec
 
@@ -60,7 +60,7 @@ class StaleLease(Refusal):
     code = "STALE_LEASE"
 
 
-class Job(Discreet, frozen=True):
+class Job(Redacted, frozen=True):
     """One job in the specification's words.
 
     To enqueue, the first four fields are enough; `max_retries` and `execution_timeout` are the queue's

@@ -5,18 +5,18 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from headrace.discreet import Discreet
 from headrace.envelope import is_sealed
 from headrace.manager.context import Context
 from headrace.manager.sealing import hides_message
 from headrace.model import ENCRYPTED, Category, Event, Job, State, failure_told
+from headrace.redaction import Redacted
 from headrace.stores.base import EventQuery
 
 FAILED_ATTEMPTS = 3
 _PAGE = 1000
 
 
-class FailedAttempt(Discreet, frozen=True, kw_only=True):
+class FailedAttempt(Redacted, frozen=True, kw_only=True):
     """One attempt that failed, was lost, or ran too long."""
 
     attempt: int

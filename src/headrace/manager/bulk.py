@@ -13,7 +13,6 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace import lifecycle
-from headrace.discreet import Discreet
 from headrace.envelope import is_sealed
 from headrace.error_groups import collapsed
 from headrace.errors import HeadraceError, InvalidTransition, Refusal
@@ -24,6 +23,7 @@ from headrace.manager.matching import Criteria, Matching, check
 from headrace.manager.sealing import hides_message
 from headrace.model import TERMINAL, Category, Failure, Job, State
 from headrace.policy import CancelMode
+from headrace.redaction import Redacted
 from headrace.stores.base import Query
 
 STEP_JOBS = 500
@@ -31,7 +31,7 @@ CANCELLABLE = frozenset(State) - TERMINAL - {State.CANCELLING}
 ENCRYPTED = "(encrypted)"
 
 
-class ErrorGroup(Discreet, frozen=True, kw_only=True):
+class ErrorGroup(Redacted, frozen=True, kw_only=True):
     """Jobs of one queue, type and state whose last errors differ in nothing but variable parts."""
 
     jobs: int

@@ -13,7 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from headrace import graph, lifecycle, telling
+from headrace import error_text, graph, lifecycle
 from headrace.errors import (
     Contention,
     HeadraceError,
@@ -251,7 +251,7 @@ def _forget(order: Order) -> Order:
 def unreadable(error: Exception) -> InvalidInput:
     """The answer to one order that nobody can carry out: the others are none the worse."""
     return InvalidInput(
-        f"this outcome cannot be recorded ({telling.told(error)}); its job was left as it is"
+        f"this outcome cannot be recorded ({error_text.told(error)}); its job was left as it is"
     )
 
 

@@ -9,11 +9,11 @@ from typing import Self
 from headrace import validation
 from headrace.clock import Clock
 from headrace.crypto import KeyRing
-from headrace.door import checked, guarded
 from headrace.errors import InvalidInput
+from headrace.input_checks import checked, guarded
 from headrace.manager import (
+    clock_recovery,
     leases,
-    restamping,
 )
 from headrace.manager.context import Context
 from headrace.manager.verbs.reading import Reading
@@ -58,7 +58,7 @@ class JobManager(Submitting, Working, Steering, Upkeep, Reading):
             keys=keys,
         )
         self._claims = leases.Claims(self._context)
-        self._restamping = restamping.Restamping(self._context)
+        self._clock_recovery = clock_recovery.ClockRecovery(self._context)
         self._scoped: dict[str, JobManager] = {}
 
     @property

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from headrace import graph, lifecycle, validation
 from headrace.errors import DependencyCycle, DependencyNotFound
 from headrace.manager.context import Context
-from headrace.manager.kinship import Kinship
-from headrace.manager.lifting import lift
+from headrace.manager.graph_reads import GraphReads
+from headrace.manager.priority_inheritance import lift
 from headrace.model import Dependency, DependencyKind, Edge, Event, Job, State
 from headrace.spec import stricter
 from headrace.stores.base import Fence, Kin
@@ -58,8 +58,8 @@ async def place(
         return Placement([lifecycle.submit(draft.job) for draft in drafts])
     batch = {draft.job.id: draft.job for draft in drafts}
     needs = {draft.job.id: _by_twin(draft.dependencies, twins) for draft in drafts}
-    kinship = Kinship(context)
-    needs = await _with_spawned(context, kinship, needs)
+    reads = GraphReads(context)
+    needs = await _with_spawned(context, reads, needs)
     if spawner is not None:
         needs = _with_mates(needs, batch.values(), spawner.job_id)
     stored = await _stored_parents(context, batch, needs)
@@ -82,11 +82,11 @@ async def place(
     if spawner is not None:
         # What a spawned job brings along is not itself spawned: a join does not wait for a webhook.
         spawned = [job for job, _ in born.values() if job.parent_id is not None]
-        edges += await _joined_by(context, kinship, spawner, spawned, edges)
+        edges += await _joined_by(context, reads, spawner, spawned, edges)
     for job in stored.values():
-        kinship.stands(job)
+        reads.stands(job)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
-    return Placement([born[draft.job.id] for draft in drafts], edges, parents, kinship.kin)
+    return Placement([born[draft.job.id] for draft in drafts], edges, parents, reads.kin)
 
 
 def _by_twin(
@@ -100,7 +100,7 @@ def _by_twin(
 
 
 async def _with_spawned(
-    context: Context, kinship: Kinship, needs: Mapping[str, tuple[Dependency, ...]]
+    context: Context, reads: GraphReads, needs: Mapping[str, tuple[Dependency, ...]]
 ) -> dict[str, tuple[Dependency, ...]]:
     """A join waits for what its parents, and those in turn, have spawned so far and spawn from now on."""
     widened = {}
@@ -112,7 +112,7 @@ async def _with_spawned(
             if need.kind is DependencyKind.FAN_IN and need.job_id not in needs
         ]
         for spawner in spawners:  # grows while it is walked
-            for job in await kinship.spawned(spawner):
+            for job in await reads.spawned(spawner):
                 if job.id == child or job.id in needs or not context.sees(job):
                     continue
                 if job.id not in more or more[job.id].kind is not DependencyKind.FAN_IN:
@@ -188,30 +188,30 @@ def _among(job: Job, parents: Sequence[tuple[DependencyKind, Job]]) -> tuple[Job
 
 async def _joined_by(
     context: Context,
-    kinship: Kinship,
+    reads: GraphReads,
     spawner: Fence,
     spawned: Sequence[Job],
     edges: Sequence[Edge],
 ) -> list[Edge]:
     """Whoever waits for the spawner by FAN_IN waits for what it spawns, too."""
-    joins = await kinship.joins(spawner.job_id)
+    joins = await reads.joins(spawner.job_id)
     if not joins or not spawned:
         return []
     new = {edge.child_id for edge in edges}
-    above = await kinship.ancestors({edge.parent_id for edge in edges} - new)
+    above = await reads.ancestors({edge.parent_id for edge in edges} - new)
     for join in joins:
         if join in above:
             raise DependencyCycle(
                 f"a job spawned by {spawner.job_id} would wait for {join}, which waits for all that "
                 f"{spawner.job_id} spawns; {validation.UNCHANGED}"
             )
-        graph.check_width(join, len(await kinship.parents(join)) + len(spawned))
-        kinship.bound(join, graph.DEPENDENCIES_MAX - len(spawned))
+        graph.check_width(join, len(await reads.parents(join)) + len(spawned))
+        reads.bound(join, graph.DEPENDENCIES_MAX - len(spawned))
     urgent = min(job.priority for job in spawned)
     deepest = max(job.depth for job in spawned)
     for waiting in (await context.read(joins)).values():
         if waiting.state is State.BLOCKED:
-            kinship.stands(await lift(context, waiting, urgent, deepest + 1))
+            reads.stands(await lift(context, waiting, urgent, deepest + 1))
     return [Edge(job.id, join, DependencyKind.FAN_IN) for join in joins for job in spawned]
 
 

@@ -9,8 +9,7 @@ from typing import Any, assert_never
 
 from msgspec.structs import replace
 
-from headrace import codec, door, lifecycle, retry, telling, validation
-from headrace.discreet import Discreet
+from headrace import codec, error_text, input_checks, lifecycle, retry, validation
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidInput, PermanentError, TemporaryError
 from headrace.lifecycle import Command
@@ -18,11 +17,12 @@ from headrace.manager.changes import Order, Settled, change_each, unreadable
 from headrace.manager.context import Context
 from headrace.model import Category, Failure, Job
 from headrace.policy import Policy
+from headrace.redaction import Redacted
 
 logger = logging.getLogger("headrace.manager")
 
 
-class _Outcome(Discreet, frozen=True, kw_only=True):
+class _Outcome(Redacted, frozen=True, kw_only=True):
     job_id: str
     token: str | None
     """None only where the queue's policy has no fencing."""
@@ -68,6 +68,8 @@ class CancelAcknowledged(_Outcome, frozen=True, kw_only=True):
 
 Outcome = Completed | Failed | Snoozed | Released | Stopped | CancelAcknowledged
 
+_check_outcome = input_checks.checker(Outcome, "an outcome")
+
 
 async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     """Record many outcomes in one step of the store; each stands or is refused alone."""
@@ -76,7 +78,7 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     bad: dict[int, HeadraceError] = {}
     for index, outcome in enumerate(outcomes):
         try:
-            orders.append(order(context, door.check(outcome, Outcome, "an outcome")))
+            orders.append(order(context, _check_outcome(outcome)))
         except HeadraceError as error:
             bad[index] = error
         except Exception as error:
@@ -98,23 +100,23 @@ def failure_of(
         )
     category = None if category is None else validation.check_word(category, Category)
     if not issubclass(type(error), BaseException):
-        return Failure(telling.plain(str(error)), category or Category.TEMPORARY, code)
-    message = telling.text_of(error)
-    if telling.is_a(error, PermanentError):
+        return Failure(error_text.plain(str(error)), category or Category.TEMPORARY, code)
+    message = error_text.text_of(error)
+    if error_text.is_a(error, PermanentError):
         category, code = category or Category.PERMANENT, code or _code_of(error)
-    elif telling.is_a(error, TimeoutError):
+    elif error_text.is_a(error, TimeoutError):
         category = category or Category.TIMEOUT
-    elif code is None and not telling.is_a(error, TemporaryError):
-        code = telling.name_of(error)
+    elif code is None and not error_text.is_a(error, TemporaryError):
+        code = error_text.name_of(error)
     return Failure(message, category or Category.TEMPORARY, code)
 
 
 def _code_of(error: Any) -> str | None:
     """The code that a handler gave its PermanentError; the name of its class if that cannot be read."""
     try:
-        return None if error.error_code is None else telling.plain(str(error.error_code))
+        return None if error.error_code is None else error_text.plain(str(error.error_code))
     except BaseException:  # noqa: BLE001 - it is the handler's object, and may do anything
-        return telling.name_of(error)
+        return error_text.name_of(error)
 
 
 def order(context: Context, outcome: Outcome) -> Order:

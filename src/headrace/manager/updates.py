@@ -9,19 +9,19 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import completion, lifecycle, validation
-from headrace.discreet import Discreet
 from headrace.errors import Contention, InvalidInput, Refusal, StoreError
 from headrace.manager import submission
 from headrace.manager.changes import CONFLICTS_MAX, Changed
 from headrace.manager.context import Context
-from headrace.manager.lifting import lift_dependents
+from headrace.manager.priority_inheritance import lift_dependents
 from headrace.model import Job
+from headrace.redaction import Redacted
 from headrace.spec import check_correlation_id
 
 logger = logging.getLogger("headrace.manager")
 
 
-class Wanted(Discreet, frozen=True, kw_only=True):
+class Wanted(Redacted, frozen=True, kw_only=True):
     """A checked request. UNSET leaves what is there."""
 
     priority: int | UnsetType = UNSET

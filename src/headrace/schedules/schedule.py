@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 import msgspec
 from msgspec.structs import replace
 
-from headrace import codec, door, validation
+from headrace import codec, input_checks, validation
 from headrace.clock import to_us
 from headrace.errors import InvalidSchedule
 from headrace.schedules.when import Cron, Every, When
@@ -172,7 +172,7 @@ def _check_job(job: object) -> JobSpec:
     """The description as it will come back from the store."""
     if not isinstance(job, JobSpec):
         raise InvalidSchedule(f"{validation.told(job)} is not a JobSpec; {validation.UNCHANGED}")
-    door.check_fields(job)
+    input_checks.check_fields(job)
     for name in _OF_ONE_JOB:
         if getattr(job, name) not in (None, (), []):
             raise InvalidSchedule(

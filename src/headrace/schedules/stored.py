@@ -8,9 +8,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace import codec, retry, validation
-from headrace.discreet import Discreet
 from headrace.errors import InvalidLimit, StoreCorrupt
 from headrace.model import DEFAULT_QUEUE, Priority
+from headrace.redaction import Redacted
 from headrace.schedules.schedule import PAYLOAD_BYTES_MAX, Misfire, Schedule
 from headrace.schedules.when import When
 from headrace.spec import JobSpec
@@ -18,7 +18,7 @@ from headrace.spec import JobSpec
 _HOOKS = ("on_success", "on_failure")
 
 
-class _Template(Discreet, frozen=True, kw_only=True, omit_defaults=True):
+class _Template(Redacted, frozen=True, kw_only=True, omit_defaults=True):
     """What a description says of the jobs of every tick, under the same names."""
 
     type: str

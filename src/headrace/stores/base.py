@@ -19,9 +19,9 @@ from typing import Protocol, runtime_checkable
 
 import msgspec
 
-from headrace.discreet import Discreet
 from headrace.graph import Join
 from headrace.model import Change, Edge, Event, Job, State
+from headrace.redaction import Redacted
 
 FIND_LIMIT_MAX = 10_000
 
@@ -58,7 +58,7 @@ class KeyHold(msgspec.Struct, frozen=True):
     released_when_terminal: bool
 
 
-class Fence(Discreet, frozen=True):
+class Fence(Redacted, frozen=True):
     """A lease that must hold at the moment of the write."""
 
     job_id: str
@@ -124,7 +124,7 @@ class Clash(msgspec.Struct, frozen=True, kw_only=True):
 # --- claiming ------------------------------------------------------------------------------------
 
 
-class ClaimRequest(Discreet, frozen=True, kw_only=True):
+class ClaimRequest(Redacted, frozen=True, kw_only=True):
     """Which jobs a worker will take. Every filter must match; None, and no tags, do not filter.
 
     An empty list of queues or types matches nothing.
@@ -149,7 +149,7 @@ class ClaimRequest(Discreet, frozen=True, kw_only=True):
         return self.now if self.due_by is None else self.due_by
 
 
-class Record(Discreet, frozen=True, kw_only=True):
+class Record(Redacted, frozen=True, kw_only=True):
     """A small named document: a schedule, a queue's gate. What is in it is not the store's business."""
 
     kind: str
@@ -240,7 +240,7 @@ class Extended(msgspec.Struct, frozen=True):
     lease_until: datetime | None
 
 
-class Note(Discreet, frozen=True, kw_only=True):
+class Note(Redacted, frozen=True, kw_only=True):
     """What a worker says of a job it holds. None leaves what is there."""
 
     progress: float | None = None
@@ -249,7 +249,7 @@ class Note(Discreet, frozen=True, kw_only=True):
     log_json: bytes | None = None
 
 
-class Rewrite(Discreet, frozen=True, kw_only=True):
+class Rewrite(Redacted, frozen=True, kw_only=True):
     """The same contents in another form (under another key). None leaves what is there."""
 
     job_id: str

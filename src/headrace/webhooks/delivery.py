@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from headrace import validation
-from headrace.discreet import Discreet
-from headrace.door import checked
 from headrace.errors import InvalidInput, JobNotFound, PermanentError, TemporaryError
+from headrace.input_checks import checked
 from headrace.manager import JobManager
 from headrace.model import Failure, Job, State
+from headrace.redaction import Redacted
 from headrace.webhooks import address, exchange, signing
 from headrace.webhooks.address import Network, Resolve
 from headrace.webhooks.exchange import Answer, Dial, Exchange, Limits, Target
@@ -33,7 +33,7 @@ _PASSING = frozenset({408, 425, 429})
 """Of the answers that blame the request, those that may be different next time."""
 
 
-class _Order(Discreet, frozen=True, kw_only=True):
+class _Order(Redacted, frozen=True, kw_only=True):
     """The payload of a job that delivers (`completion.webhooks` writes it)."""
 
     job_id: str

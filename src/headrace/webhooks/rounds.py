@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.completion import WEBHOOK_TYPE
-from headrace.door import checked
 from headrace.errors import HeadraceError, PermanentError, TemporaryError
+from headrace.input_checks import checked
 from headrace.manager import JobManager
 from headrace.model import Job
 from headrace.policy import WEBHOOKS_QUEUE

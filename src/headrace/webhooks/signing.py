@@ -15,8 +15,8 @@ import secrets as randomness
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-from headrace.door import checked
 from headrace.errors import InvalidInput, InvalidSignature
+from headrace.input_checks import checked
 
 PREFIX = "whsec_"
 VERSION = "v1"

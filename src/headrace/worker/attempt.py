@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace import codec, telling, validation
+from headrace import codec, error_text, validation
 from headrace.app.context import Context
 from headrace.app.inputs import SEALED_SNOOZE_SECONDS, needs_results, with_results
 from headrace.app.task import Task
@@ -73,17 +73,17 @@ class NotStarted(Exception):
 
 def _failure_of(error: Any) -> Failure:
     """What becomes of the job by what its handler raised; it may be of any class, and bite."""
-    text, name = telling.text_of(error), telling.name_of(error)
-    if telling.is_a(error, InvalidArguments):
+    text, name = error_text.text_of(error), error_text.name_of(error)
+    if error_text.is_a(error, InvalidArguments):
         return Failure(text, Category.PERMANENT, "invalid_arguments")
-    if telling.is_a(error, InvalidResult):
+    if error_text.is_a(error, InvalidResult):
         return Failure(text, Category.PERMANENT, "invalid_result")
-    if telling.is_a(error, ChildDied):
+    if error_text.is_a(error, ChildDied):
         return Failure(text, Category.SYSTEM, "process_died")
-    if telling.is_a(error, MemoryExceeded, MemoryError):
+    if error_text.is_a(error, MemoryExceeded, MemoryError):
         message = "out of memory" if text == name else text
         return Failure(message, Category.SYSTEM, "memory_exceeded")
-    if telling.is_a(error, HandlerRaised):
+    if error_text.is_a(error, HandlerRaised):
         return failure_of(error, code=error.name)
     return failure_of(error)
 
@@ -95,7 +95,7 @@ def _one_line(text: str) -> str:
 
 def _retry_after(error: Any) -> float | None:
     """What a handler asks for, if it can be meant."""
-    if not telling.is_a(error, TemporaryError):
+    if not error_text.is_a(error, TemporaryError):
         return None
     try:
         wanted = error.retry_after
@@ -224,7 +224,7 @@ class Attempt:
         if not isinstance(error, HeadraceError) and self._refusals <= UNEXPECTED_MAX:
             return outcome  # it says nothing of the outcome yet: a store may stumble, too
         if isinstance(outcome, Completed):
-            return self._failed(InvalidResult(telling.text_of(error)))
+            return self._failed(InvalidResult(error_text.text_of(error)))
         return self._failure(
             Failure("the outcome could not be recorded", Category.SYSTEM, "unrecordable")
         )
@@ -239,7 +239,7 @@ class Attempt:
         except BaseException as error:  # noqa: BLE001 - a defect of ours, or a handler's object that bites
             outcome = self._failure(
                 Failure(
-                    f"a {telling.name_of(error)} went astray", Category.SYSTEM, "attempt_failed"
+                    f"a {error_text.name_of(error)} went astray", Category.SYSTEM, "attempt_failed"
                 )
             )
         finally:
@@ -310,7 +310,7 @@ class Attempt:
                 "the log of job %s, attempt %d, cannot be written: %s",
                 self.job.id,
                 self.job.attempt,
-                telling.text_of(error),
+                error_text.text_of(error),
             )
 
     def _stopped(self) -> Outcome | None:
@@ -368,7 +368,7 @@ class Attempt:
         """
         job = self.job
         is_secret = job.seals is not None
-        is_expected = telling.is_a(error, HandlerError, InvalidArguments, InvalidResult)
+        is_expected = error_text.is_a(error, HandlerError, InvalidArguments, InvalidResult)
         logger.log(
             logging.INFO if is_expected else logging.WARNING,
             "job %s (%s) failed, attempt %d: %s",

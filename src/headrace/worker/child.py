@@ -19,14 +19,13 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from headrace import codec, telling, validation
+from headrace import codec, error_text, validation
 from headrace.app import Headrace
 from headrace.app.bridge import is_on_loop
 from headrace.app.context import Context, enter
 from headrace.app.task import Task
 from headrace.completion import batch_of
 from headrace.crypto import KeyRing
-from headrace.discreet import Discreet
 from headrace.errors import (
     InvalidInput,
     PermanentError,
@@ -35,6 +34,7 @@ from headrace.errors import (
 )
 from headrace.manager import settlement
 from headrace.model import Job
+from headrace.redaction import Redacted
 from headrace.worker.execution import InvalidArguments, arguments
 from headrace.worker.tracebacks import traceback_of
 
@@ -74,7 +74,7 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -
         try:
             encoded = codec.encode(result, what="result", limit=codec.PAYLOAD_BYTES_MAX)
         except InvalidInput as error:
-            return (RAISED, "result", telling.text_of(error), None, _memory())
+            return (RAISED, "result", error_text.text_of(error), None, _memory())
         return (DONE, encoded, _memory())
     except BaseException as error:  # noqa: BLE001 - whatever a handler raises is its failure
         kind, text, detail = _raised(error)
@@ -83,25 +83,25 @@ def _attempt(pipe: Connection, module: str, name: str, job: Job, setup: Setup) -
 
 def _raised(error: Any) -> tuple[str, str, Any]:
     """The kind of error, its message and details, in values that any process can read."""
-    text, name = telling.text_of(error), telling.name_of(error)
+    text, name = error_text.text_of(error), error_text.name_of(error)
     try:
-        if telling.is_a(error, InvalidArguments):
+        if error_text.is_a(error, InvalidArguments):
             return "arguments", text, None
-        if telling.is_a(error, Snooze):
+        if error_text.is_a(error, Snooze):
             until = error.until
             in_utc = None if until is None else validation.check_time(until, "until")
             return "snooze", text, (_plain_seconds(error.seconds), in_utc)
-        if telling.is_a(error, TemporaryError):
+        if error_text.is_a(error, TemporaryError):
             return "temporary", text, _retry_after(error)
-        if telling.is_a(error, PermanentError):
+        if error_text.is_a(error, PermanentError):
             return "permanent", text, settlement.failure_of(error).code
     except InvalidInput as wrong:
-        return "other", wrong.message, telling.name_of(wrong)
+        return "other", wrong.message, error_text.name_of(wrong)
     except BaseException:  # noqa: BLE001 - what it holds is the handler's object
         return "other", f"a {name} that cannot be read", name
-    if telling.is_a(error, TimeoutError):
+    if error_text.is_a(error, TimeoutError):
         return "timeout", text, None
-    if telling.is_a(error, MemoryError):
+    if error_text.is_a(error, MemoryError):
         return "memory", "the handler asked for more memory than it may have", None
     return "other", text, name
 
@@ -139,7 +139,7 @@ async def _to_its_end(handler: Coroutine[Any, Any, Any], app: Headrace) -> Any:
         await app.close()  # connections belong to the loop, and it ends here
 
 
-class Setup(Discreet, frozen=True):
+class Setup(Redacted, frozen=True):
     """What the worker was told about the application, on its command line or in its environment."""
 
     url: str

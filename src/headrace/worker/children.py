@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any
 
-from headrace import codec, telling
+from headrace import codec, error_text
 from headrace.app.context import Context
 from headrace.app.task import Task
 from headrace.errors import HeadraceError, PermanentError, Snooze, TemporaryError
@@ -175,7 +175,7 @@ async def _carry_out(context: Context, name: str, args: Any, kwargs: Any) -> tup
     except HeadraceError as error:
         return False, RuntimeError(f"{error.code}: {error}")
     except Exception as error:  # noqa: BLE001 - what was wrong with the call is for the handler to hear
-        return False, RuntimeError(telling.told(error))
+        return False, RuntimeError(error_text.told(error))
 
 
 def _error(kind: str, text: str, detail: Any) -> BaseException:

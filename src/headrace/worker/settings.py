@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import force_setattr
 
-from headrace import door, validation
+from headrace import input_checks, validation
 from headrace.duration import seconds_of
 from headrace.errors import InvalidLimit
 
@@ -57,7 +57,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
         for name in self.__struct_fields__:
             if name.endswith("_seconds"):
                 force_setattr(self, name, _seconds(name, getattr(self, name)))
-        door.check_fields(self)
+        input_checks.check_fields(self)
         for name, most in (("concurrency", CONCURRENCY_MAX), ("batch", 1000), ("children", 1000)):
             value = getattr(self, name)
             if not 1 <= value <= most:

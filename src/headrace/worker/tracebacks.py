@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 
 import headrace
-from headrace import telling
+from headrace import error_text
 from headrace.errors import HandlerError
 
 TRACEBACK_BYTES_MAX = 4096
@@ -28,7 +28,7 @@ def traceback_of(error: BaseException) -> str | None:
     keep a traceback costs a write, and such errors may come by the thousand.
     """
     try:
-        is_word = telling.is_a(error, HandlerError)
+        is_word = error_text.is_a(error, HandlerError)
         if is_word and error.__cause__ is None and error.__context__ is None:
             return None
         told = traceback.TracebackException.from_exception(error, compact=True)

@@ -20,8 +20,8 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.submission import policy_of, spec_of, specs_of
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus, job_of, stats_of
-from headrace.door import guarding
 from headrace.errors import DuplicateJob, InvalidBatch
+from headrace.input_checks import guarding
 from headrace.manager import Changed, JobManager
 from headrace.manager.leases import CLAIM_LIMIT_MAX
 from headrace.model import State

@@ -20,8 +20,8 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.streams import JobStream, Subscription, Subscriptions
 from headrace.contracts.backend_api.values import Job, job_of
-from headrace.door import guarding
 from headrace.errors import HeadraceError
+from headrace.input_checks import guarding
 from headrace.manager import JobManager, Order
 from headrace.manager.leases import CLAIM_LIMIT_MAX
 from headrace.model import CLAIMABLE

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from headrace import codec, model
-from headrace.discreet import Discreet
-from headrace.door import looked_into_later
+from headrace.input_checks import looked_into_later
 from headrace.manager import Stats
 from headrace.model import State
+from headrace.redaction import Redacted
 
 
 class JobStatus(enum.StrEnum):
@@ -60,7 +60,7 @@ STATUS_OF: Mapping[State, JobStatus] = {
 
 
 @looked_into_later
-class Job(Discreet, frozen=True):
+class Job(Redacted, frozen=True):
     """One job. The submitter gives `id`, and `job_type`, `payload`, `tags` and `created_at` as needed.
 
     Everything else is the backend's to write. Times are aware. Text that is not set is empty, a time
@@ -115,7 +115,7 @@ class JobStats(msgspec.Struct, frozen=True, kw_only=True):
     total_retries: int = 0
 
 
-class Kept(Discreet, frozen=True, tag_field="kept_for", tag="backend_api", omit_defaults=True):
+class Kept(Redacted, frozen=True, tag_field="kept_for", tag="backend_api", omit_defaults=True):
     """The submitter's payload with what a stored job has no place for; stored where there is such."""
 
     payload: msgspec.Raw

@@ -26,7 +26,7 @@ from headrace.contracts.conformance.values import (
     Leased,
     QueueCtx,
 )
-from headrace.door import guarding
+from headrace.input_checks import guarding
 from headrace.manager import JobManager
 from headrace.model import Category, Lease
 from headrace.policy import CONFORMANCE, Policies

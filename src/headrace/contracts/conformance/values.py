@@ -11,8 +11,8 @@ from typing import Any, Self
 
 import msgspec
 
-from headrace.discreet import Discreet
 from headrace.model import DEFAULT_QUEUE
+from headrace.redaction import Redacted
 
 
 class JobPriority(enum.StrEnum):
@@ -103,7 +103,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True):
     """Completed, Failed and Canceled."""
 
 
-class JobRecord(Discreet, frozen=True, kw_only=True):
+class JobRecord(Redacted, frozen=True, kw_only=True):
     """All that is known of a job."""
 
     job_id: str
@@ -130,7 +130,7 @@ class JobRecord(Discreet, frozen=True, kw_only=True):
     finished_at: datetime | None
 
 
-class Leased(Discreet, frozen=True):
+class Leased(Redacted, frozen=True):
     """A job that was dequeued, with the lease that its holder must show."""
 
     record: JobRecord

@@ -10,9 +10,9 @@ from typing import Any
 from headrace import model, validation, vocabulary
 from headrace.contracts.job_model.configuration import TimeoutConfig
 from headrace.contracts.job_model.request import TAG_SEPARATOR
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 from headrace.model import Category, Priority, State
+from headrace.redaction import Redacted
 
 
 class JobState(enum.StrEnum):
@@ -62,7 +62,7 @@ class FailureCategory(enum.StrEnum):
         return Category[self.name]
 
 
-class Failure(Discreet, frozen=True):
+class Failure(Redacted, frozen=True):
     """What went wrong the last time something did."""
 
     category: FailureCategory
@@ -70,7 +70,7 @@ class Failure(Discreet, frozen=True):
     code: str | None = None
 
 
-class Job(Discreet, frozen=True, kw_only=True):
+class Job(Redacted, frozen=True, kw_only=True):
     """One job at the moment it was read. Times are aware and in UTC."""
 
     # system metadata

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Sequence
 
 from headrace import webhooks
-from headrace.discreet import Discreet
 from headrace.manager import JobManager
+from headrace.redaction import Redacted
 
 
-class Callbacks(Discreet, frozen=True, kw_only=True):
+class Callbacks(Redacted, frozen=True, kw_only=True):
     """How callback urls are told."""
 
     secrets: Sequence[str] = ()

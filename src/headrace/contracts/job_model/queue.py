@@ -29,13 +29,13 @@ from headrace.contracts.job_model.request import (
     specs_of,
     tags_of,
 )
-from headrace.door import guarding
 from headrace.errors import (
     HeadraceError,
     JobNotFound,
     JobTerminal,
     TemporaryError,
 )
+from headrace.input_checks import guarding
 from headrace.manager import Failed, JobManager
 from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, acknowledged
 from headrace.model import DEFAULT_QUEUE, Category, Lease, Priority, State

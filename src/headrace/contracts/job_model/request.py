@@ -14,11 +14,11 @@ from msgspec import UNSET, UnsetType
 from headrace import model, validation
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
-from headrace.discreet import Discreet
-from headrace.door import looked_into_later
 from headrace.errors import DependencyNotFound, InvalidInput, InvalidName
+from headrace.input_checks import looked_into_later
 from headrace.model import Priority, new_id
 from headrace.policy import Policy
+from headrace.redaction import Redacted
 from headrace.retry import Custom, StoredBackoff
 from headrace.spec import JobSpec
 
@@ -55,7 +55,7 @@ class Dependency(msgspec.Struct, frozen=True):
 
 
 @looked_into_later
-class JobRequest(Discreet, frozen=True):
+class JobRequest(Redacted, frozen=True):
     """A job to be. The client names no id: the system assigns it."""
 
     type: str

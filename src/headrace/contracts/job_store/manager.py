@@ -10,9 +10,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Self
 
-from headrace import telling, validation
+from headrace import error_text, validation
 from headrace.clock import Clock, SystemClock
-from headrace.contracts.job_store.asking import answer_of, data_of, list_of, one_of
 from headrace.contracts.job_store.configuration import JobManagerConfiguration
 from headrace.contracts.job_store.entity import Id, Job, JobStatistics, JobStatus
 from headrace.contracts.job_store.interface import (
@@ -32,14 +31,15 @@ from headrace.contracts.job_store.records import (
 )
 from headrace.contracts.job_store.result import ErrorCode, MethodResult, Refused, answers
 from headrace.contracts.job_store.store import JobStore
+from headrace.contracts.job_store.store_answers import answer_of, data_of, list_of, one_of
 from headrace.contracts.job_store.strategies import (
     ExponentialBackoffRetryStrategy,
     RetryStrategy,
     SchedulingStrategy,
     TimedSchedulingStrategy,
 )
-from headrace.door import checked
 from headrace.errors import InvalidInput
+from headrace.input_checks import checked
 
 METHODS = tuple(name for name in vars(IJobStore) if not name.startswith("_"))
 """What a store must have."""
@@ -313,7 +313,8 @@ class JobManager:
         except Exception as defect:  # whatever the caller's code raises, the answer is a result
             raise Refused(
                 ErrorCode.SCHEDULING_STRATEGY_FAILED,
-                f"the scheduling strategy raised {telling.told(defect)}; what was due before is in the pool",
+                f"the scheduling strategy raised {error_text.told(defect)}; what was due before is in "
+                "the pool",
             ) from defect
         if not isinstance(due, MethodResult):
             raise Refused(
@@ -355,7 +356,7 @@ class JobManager:
         except Exception as defect:  # whatever the caller's code raises, the answer is a result
             raise Refused(
                 ErrorCode.RETRY_STRATEGY_FAILED,
-                f"the retry strategy raised {telling.told(defect)}; job {job.id} is in progress as before",
+                f"the retry strategy raised {error_text.told(defect)}; job {job.id} is in progress as before",
             ) from defect
         seconds = validation.check_seconds(seconds_of(delay), "the strategy's delay", zero=True)
         return timedelta(seconds=seconds)

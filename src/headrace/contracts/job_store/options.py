@@ -6,8 +6,8 @@ from typing import Protocol
 from urllib.parse import quote
 
 from headrace import address, validation
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
+from headrace.redaction import Redacted
 
 TABLE_NAME_DEFAULT = "AsyncJobs"
 _SQLITE = "sqlite"
@@ -15,7 +15,7 @@ _SQL = ("postgresql", _SQLITE)
 _REDIS = ("redis", "rediss", "unix")
 
 
-class Place(Discreet, frozen=True, kw_only=True):
+class Place(Redacted, frozen=True, kw_only=True):
     """What options come to: which store, and how it is opened and asked."""
 
     url: str
@@ -30,7 +30,7 @@ class StoreOptions(Protocol):
     def place(self) -> Place: ...
 
 
-class UrlOptions(Discreet, frozen=True):
+class UrlOptions(Redacted, frozen=True):
     """A url, and nothing besides."""
 
     url: str
@@ -39,7 +39,7 @@ class UrlOptions(Discreet, frozen=True):
         return Place(url=self.url)
 
 
-class RedisJobStoreOptions(Discreet, frozen=True, kw_only=True):
+class RedisJobStoreOptions(Redacted, frozen=True, kw_only=True):
     """Jobs in Redis."""
 
     connection_string: str = "localhost:6379"
@@ -63,7 +63,7 @@ class RedisJobStoreOptions(Discreet, frozen=True, kw_only=True):
         return Place(url=_with(url, f"prefix={prefix}"), retry_count=retries)
 
 
-class SqlJobStoreOptions(Discreet, frozen=True, kw_only=True):
+class SqlJobStoreOptions(Redacted, frozen=True, kw_only=True):
     """Jobs in PostgreSQL or SQLite: the specification's EFCoreJobStoreOptions."""
 
     connection_string: str = ""

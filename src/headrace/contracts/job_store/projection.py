@@ -11,8 +11,8 @@ import msgspec
 
 from headrace import codec, model
 from headrace.contracts.job_store.entity import Id, Job, JobStatistics, JobStatus
-from headrace.discreet import Discreet
 from headrace.model import Category, State
+from headrace.redaction import Redacted
 from headrace.stores.base import Tally
 
 _UUID_CHARS = 36
@@ -35,7 +35,7 @@ _ONLY: Mapping[State, JobStatus] = {
 }
 
 
-class Draft(Discreet, frozen=True):
+class Draft(Redacted, frozen=True):
     """A result or an exception that was written while the job is in progress.
 
     It is kept where Headrace keeps what a worker says meanwhile (the checkpoint), so it changes no

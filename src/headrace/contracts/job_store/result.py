@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar
 import msgspec
 
 from headrace import errors
-from headrace.discreet import Discreet
+from headrace.redaction import Redacted
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -94,7 +94,7 @@ class AsyncEndpointError(msgspec.Struct, frozen=True):
         return cls(error.code if known is None else known.value, error.message)
 
 
-class MethodResult(Discreet, Generic[T], frozen=True):
+class MethodResult(Redacted, Generic[T], frozen=True):
     """Success, perhaps with data; or the error that left everything as it was."""
 
     is_success: bool

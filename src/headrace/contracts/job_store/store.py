@@ -21,7 +21,7 @@ from headrace.contracts.job_store.records import (
     seconds_of,
 )
 from headrace.contracts.job_store.result import ErrorCode, Noted, Refused, again, answers
-from headrace.door import checked
+from headrace.input_checks import checked
 from headrace.manager import JobManager as HeadraceManager
 from headrace.manager.verbs.base import MAINTENANCE_LIMIT
 from headrace.model import DEFAULT_TENANT, Category, State

@@ -8,8 +8,8 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from headrace import validation
-from headrace.door import guarded
 from headrace.errors import JobNotFound
+from headrace.input_checks import guarded
 from headrace.manager import (
     attempts,
     diagnosis,

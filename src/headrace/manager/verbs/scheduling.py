@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from headrace import validation
-from headrace.door import guarded
+from headrace.input_checks import guarded
 from headrace.manager import (
     schedules,
 )

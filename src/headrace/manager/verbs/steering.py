@@ -8,7 +8,7 @@ from datetime import datetime
 from msgspec import UNSET, UnsetType
 
 from headrace import lifecycle, validation
-from headrace.door import guarded
+from headrace.input_checks import guarded
 from headrace.lifecycle import Command
 from headrace.limits import QueueLimits
 from headrace.manager import (

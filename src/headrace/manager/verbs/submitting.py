@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from headrace import lifecycle, validation
-from headrace.door import guarded
+from headrace.input_checks import guarded
 from headrace.manager import (
     batches,
     deadlines,

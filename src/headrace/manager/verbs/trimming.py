@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace import validation
-from headrace.door import guarded
+from headrace.input_checks import guarded
 from headrace.manager import readers, trimming
 from headrace.manager.readers import Lag, Reader
 from headrace.manager.trimming import Trimmed

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 import msgspec
 
 from headrace import validation
-from headrace.door import guarded
 from headrace.errors import InvalidInput, NoReaders
+from headrace.input_checks import guarded
 from headrace.manager import (
+    clock_recovery,
     recovery,
-    restamping,
     retention,
 )
 from headrace.manager.changes import Changed
@@ -43,7 +43,7 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
 class Upkeep(Scheduling, Trimming):
     """Leases, lifetimes, dependencies, schedules and retention. Safe from many hosts at once."""
 
-    _restamping: restamping.Restamping
+    _clock_recovery: clock_recovery.ClockRecovery
 
     async def reap(self, limit: int = MAINTENANCE_LIMIT) -> Changed:
         """Take back leases that have lapsed."""
@@ -62,7 +62,7 @@ class Upkeep(Scheduling, Trimming):
 
         Due times, next tries and leases. What a caller asked for stays.
         """
-        return await self._restamping.run()
+        return await self._clock_recovery.run()
 
     async def maintain(self) -> Maintained:
         """One round of everything that keeps the store healthy. Safe from many hosts at once."""

@@ -8,9 +8,9 @@ from typing import Any
 
 from headrace import validation
 from headrace.completion import Occasion
-from headrace.door import guarding
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, TemporaryError
+from headrace.input_checks import guarding
 from headrace.manager import (
     deadlines,
     leases,

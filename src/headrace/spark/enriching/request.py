@@ -13,9 +13,9 @@ from pyspark.sql import types as t
 from headrace import validation
 from headrace.app import Task
 from headrace.crypto import KeyRing
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 from headrace.policy import Policies
+from headrace.redaction import Redacted
 from headrace.spark.fleet.plan import shared_url
 from headrace.spark.sink.columns import KNOWN as PAYLOAD_RULES
 from headrace.spec import JobSpec
@@ -43,7 +43,7 @@ _KEY_TYPES = (
 )
 
 
-class Request(Discreet, frozen=True, kw_only=True):
+class Request(Redacted, frozen=True, kw_only=True):
     """One enrichment as its Spark tasks know it. It travels to the executors: no secrets but the url."""
 
     name: str

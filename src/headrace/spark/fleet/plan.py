@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from headrace import address, validation
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput, InvalidLimit
+from headrace.redaction import Redacted
 from headrace.spark.fleet.names import check_fleet, default_fleet
 from headrace.worker import Settings
 from headrace.worker.loading import load_app
@@ -22,7 +22,7 @@ _LOCAL = re.compile(r"local(?:\[(?P<slots>\d+|\*)(?:\s*,\s*\d+)?\])?")
 _SQLITE = "sqlite:///"
 
 
-class Fleet(Discreet, frozen=True, kw_only=True):
+class Fleet(Redacted, frozen=True, kw_only=True):
     """A fleet to be. The application is loaded by its name, module:app, on every executor."""
 
     place: str
@@ -46,7 +46,7 @@ class Fleet(Discreet, frozen=True, kw_only=True):
     """Of the tasks. None: logging is left as it is."""
 
 
-class Plan(Discreet, frozen=True, kw_only=True):
+class Plan(Redacted, frozen=True, kw_only=True):
     """A fleet with nothing left open."""
 
     fleet: Fleet

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from headrace.app import Headrace
 from headrace.connect import connect
 from headrace.crypto import KeyRing
-from headrace.discreet import Discreet
 from headrace.errors import HeadraceError, StoreError
+from headrace.redaction import Redacted
 from headrace.spark.fleet import record
 from headrace.spark.fleet.names import Place, worker_name
 from headrace.spark.fleet.record import FleetRecord
@@ -49,7 +49,7 @@ _CALM_ATTEMPTS = 3
 _PAUSE_SECONDS_MAX = 30.0
 
 
-class Order(Discreet, frozen=True, kw_only=True):
+class Order(Redacted, frozen=True, kw_only=True):
     """What the driver tells each task."""
 
     name: str

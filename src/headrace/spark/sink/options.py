@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Self
 
 from headrace import validation
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
 from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.model import DEFAULT_QUEUE, Priority
+from headrace.redaction import Redacted
 from headrace.spark.address import for_executors
 
 REJECTS_MAX_DEFAULT = 100_000
@@ -25,7 +25,7 @@ _SPARKS_OWN = frozenset({"checkpointlocation"})
 """Options of a stream that Spark passes on to its sink."""
 
 
-class SinkOptions(Discreet, frozen=True, kw_only=True):
+class SinkOptions(Redacted, frozen=True, kw_only=True):
     """The options of one write, checked."""
 
     url: str

@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
 from headrace import address
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
+from headrace.redaction import Redacted
 
 SCHEMA_CHARS_MAX = 40
 """PostgreSQL cuts names at 63 bytes; ours is also part of the name of the notification channel."""
@@ -30,7 +30,7 @@ _FROM_SQLALCHEMY = {"ssl": "sslmode", "prepared_statement_cache_size": "statemen
 """What its dialects call some of the options; for the rest they use the same names."""
 
 
-class Address(Discreet, frozen=True, kw_only=True):
+class Address(Redacted, frozen=True, kw_only=True):
     dsn: str
     """For the driver: the url without our own options."""
     where: str

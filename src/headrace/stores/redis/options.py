@@ -8,8 +8,8 @@ from urllib.parse import parse_qsl, urlencode
 from redis.asyncio.connection import parse_url
 
 from headrace import address as addresses
-from headrace.discreet import Discreet
 from headrace.errors import InvalidInput
+from headrace.redaction import Redacted
 
 SCHEMES = ("redis", "rediss", "unix")
 TIMEOUT_SECONDS = 30.0
@@ -34,7 +34,7 @@ _REDIS = frozenset(
 _TLS = "ssl_"
 
 
-class Options(Discreet, frozen=True, kw_only=True):
+class Options(Redacted, frozen=True, kw_only=True):
     """A url, taken apart."""
 
     address: str

@@ -1,8 +1,8 @@
-"""Bad input stops at the door: what a verb is given is compared with what its signature says it takes.
+"""Bad input stops here: what a verb is given is compared with what its signature says it takes.
 
 Only kinds are compared (text, number, list of ids, a JobSpec): whether a text is a name, and a number in
 range, is for `validation`. What passes is plain: an exact `str` where text is asked for, a list where
-anything that can be gone through once is. So nothing behind the door meets a value that raises when it is
+anything that can be gone through once is. So nothing behind it meets a value that raises when it is
 compared, printed or counted.
 """
 
@@ -112,9 +112,13 @@ def looked_into_later(cls: C) -> C:
     return cls
 
 
-def check(value: Any, kind: Any, what: str) -> Any:
-    """The value if it is of this kind (an annotation), with the fields of a struct; or InvalidInput."""
-    return _passed(_check_of(kind), what, value)
+def checker(kind: Any, what: str) -> Check:
+    """Gives a value back if it is of this kind (an annotation), with the fields of a struct; or InvalidInput.
+
+    To be made once: what is settled in batches is compared one by one.
+    """
+    one = _check_of(kind)
+    return lambda value: _passed(one, what, value)
 
 
 def check_fields(value: msgspec.Struct) -> None:

@@ -46,7 +46,7 @@ _URLS = frozenset({"connection_string", "url"})
 """Of these, what may be shown is shown."""
 
 
-class Discreet(msgspec.Struct, frozen=True):
+class Redacted(msgspec.Struct, frozen=True):
     """Printed without its secret fields, and without those that are as they are by default."""
 
     def __repr__(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
-from headrace import telling
+from headrace import error_text
 from headrace.contracts.job_store.result import ErrorCode, MethodResult, Refused
 
 T = TypeVar("T")
@@ -18,7 +18,7 @@ async def answer_of(asked: Coroutine[Any, Any, MethodResult[T]]) -> MethodResult
     except Exception as defect:  # a store of the user's own may have any defect
         raise Refused(
             ErrorCode.STORE_FAILED,
-            f"the store raised {telling.told(defect)}; what it has written is not known",
+            f"the store raised {error_text.told(defect)}; what it has written is not known",
         ) from defect
     if not isinstance(answer, MethodResult):
         raise Refused(

@@ -15,7 +15,7 @@ from headrace.model import DependencyKind, Edge, Job
 from headrace.stores.base import Kin
 
 
-class Kinship:
+class GraphReads:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._kin: dict[str, Kin] = {}

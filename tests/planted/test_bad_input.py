@@ -7,7 +7,7 @@ import pytest
 from headrace.cli import main
 from headrace.model import Lease
 from tests.fuzz.fuzz import fuzz
-from tests.planted.doors import NO_DEFECT, OPEN_DOORS, TOLD_CONTENTS, TOLD_SECRETS
+from tests.planted.bad_input import NO_DEFECT, OPEN_DOORS, TOLD_CONTENTS, TOLD_SECRETS
 
 CALLS = 1000
 URLS = ("nothing://me:s3cret@host/db", "sqlite:///jobs.db?password=s3cret")

@@ -20,10 +20,10 @@ from headrace.cli import main
 from headrace.cli.settings import Settings
 from headrace.connect import connect
 from headrace.crypto import new_key
-from headrace.discreet import SECRET, Discreet
 from headrace.errors import HeadraceError
 from headrace.manager import Completed, Failed
 from headrace.model import Failure, Lease
+from headrace.redaction import SECRET, Redacted
 from headrace.stores.base import Fence, Insertion
 from headrace.stores.postgres import pool as postgres_pool
 from headrace.stores.redis import server as redis_server
@@ -190,7 +190,7 @@ WORDS = frozenset({"message", "data", "note", "lines", "checkpoint"})
 
 
 def test_no_value_shows_a_field_that_may_hold_a_secret() -> None:
-    assert issubclass(Job, Discreet)
+    assert issubclass(Job, Redacted)
     seen = {each.__name__: fields for each, fields in _values()}
     assert len(seen) > 50
     assert {

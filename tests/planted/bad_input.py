@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
-from headrace import address, discreet, door, validation
+from headrace import address, input_checks, redaction, validation
 from headrace.cli import exits
 from tests.planted.defect import Defect, patched
 
 
-def passes_all(one: door.Check, name: str, value: Any) -> Any:
+def passes_all(one: input_checks.Check, name: str, value: Any) -> Any:
     return value
 
 
@@ -38,9 +38,9 @@ def left_as_it_is(text: str) -> str:
 
 
 OPEN_DOORS: dict[str, Defect] = {
-    "nothing is compared at the door": patched(door, "_passed", passes_all),
+    "nothing is compared at the door": patched(input_checks, "_passed", passes_all),
     "refusals quote a value that cannot be printed": patched(
-        door, "told", quotes_what_it_was_given
+        input_checks, "told", quotes_what_it_was_given
     ),
     "names may be anything": patched(validation, "_text", takes_any_text),
 }
@@ -59,7 +59,9 @@ def with_all_its_fields(self: msgspec.Struct) -> str:
 
 
 TOLD_CONTENTS: dict[str, Defect] = {
-    "a lease is printed with its token": patched(discreet.Discreet, "__repr__", with_all_its_fields)
+    "a lease is printed with its token": patched(
+        redaction.Redacted, "__repr__", with_all_its_fields
+    )
 }
 """Tokens and contents in what is printed of values."""
 

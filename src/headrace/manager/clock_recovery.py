@@ -38,7 +38,7 @@ class Seen(msgspec.Struct, frozen=True):
     latest: datetime
 
 
-class Restamping:
+class ClockRecovery:
     """Notices that the store's clock was set back, and mends what it had stamped ahead."""
 
     def __init__(self, context: Context) -> None:
