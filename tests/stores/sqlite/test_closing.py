@@ -27,7 +27,13 @@ from headrace.stores.sqlite import SqliteStore
 from tests.stores.sqlite.samples import NOW, insert, insertion, new_job, request, rows
 
 
+def threads() -> set[threading.Thread]:
+    """Those of stores: of this test's own, and of whoever ran before it in this process."""
+    return {one for one in threading.enumerate() if one.name.startswith("headrace-sqlite")}
+
+
 async def test_closing_finishes_what_was_begun(path: Path) -> None:
+    before = threads()
     store = await SqliteStore.open(path)
     tasks = [asyncio.create_task(insert(store, new_job())) for _ in range(50)]
     await asyncio.sleep(0)
@@ -35,8 +41,7 @@ async def test_closing_finishes_what_was_begun(path: Path) -> None:
     await store.close()
     answers = await asyncio.gather(*tasks)
     assert rows(path, "SELECT count(*) FROM jobs") == [(len(answers),)]
-    names = {thread.name for thread in threading.enumerate()}
-    assert not any(name.startswith("headrace-sqlite") for name in names)
+    assert not threads() - before
 
 
 async def test_a_waiting_caller_is_let_go_by_closing(path: Path) -> None:
@@ -104,6 +109,7 @@ def test_no_verb_is_missing_above() -> None:
 
 
 async def test_a_store_whose_opening_was_given_up_is_given_back(path: Path) -> None:
+    before = threads()
     task = asyncio.create_task(SqliteStore.open(path))
     await asyncio.sleep(0.001)
     task.cancel()
@@ -113,5 +119,4 @@ async def test_a_store_whose_opening_was_given_up_is_given_back(path: Path) -> N
         await asyncio.sleep(0.01)
         if path.parent.exists() and [file.name for file in path.parent.iterdir()] == [path.name]:
             break
-    names = {thread.name for thread in threading.enumerate()}
-    assert not any(name.startswith("headrace-sqlite") for name in names)
+    assert not threads() - before
