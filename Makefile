@@ -28,8 +28,8 @@ check: $(DEV) ## Lint, check the format, the types and the import rule
 	$(BIN)/mypy src tests $(SCRIPTS)
 	$(BIN)/lint-imports --no-logo
 
-test: $(DEV) ## Run the tests on four processes: one of them for Spark
-	$(BIN)/python -m pytest -n 4 --dist loadscope -q --durations=10
+test: $(DEV) ## Run the tests on three processes: one of them for Spark
+	$(BIN)/python -m pytest -n 3 --dist loadscope -q --durations=10
 
 spark-tests: $(DEV) ## Run the long proofs of the Spark part: crashes, clusters (under 20 minutes)
 	$(BIN)/python -m pytest tests/spark tests/examples -m long -q

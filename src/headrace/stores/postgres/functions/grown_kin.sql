@@ -25,10 +25,11 @@ BEGIN
     WHERE
         (
             wanted.version IS NOT NULL
-            AND NOT EXISTS (
-                SELECT FROM headrace.bodies
+            -- As a value, not by EXISTS: that may become a hash of all jobs there are.
+            AND wanted.version IS DISTINCT FROM (
+                SELECT jobs.version FROM headrace.bodies
                 INNER JOIN headrace.jobs ON jobs.seq = bodies.seq
-                WHERE bodies.id = wanted.id AND jobs.version = wanted.version
+                WHERE bodies.id = wanted.id
             )
         )
         OR (
