@@ -28,7 +28,7 @@ from headrace.model import Category, Lease
 from headrace.worker import Settings, Worker
 from tests.worker.running import PATIENCE_SECONDS, kinds, reached, until, working
 
-SHORT_LEASE = Policy(lease_seconds=1.2)
+SHORT_LEASE = Policy(lease_seconds=2.0)
 
 
 async def test_a_job_longer_than_its_lease_runs_once(store_url: str) -> None:
@@ -38,13 +38,13 @@ async def test_a_job_longer_than_its_lease_runs_once(store_url: str) -> None:
     @app.task
     async def long() -> str:
         runs.append(1)
-        await asyncio.sleep(2.6)
+        await asyncio.sleep(4.4)
         return "done"
 
     @app.task
     async def block() -> str:
         runs.append(1)
-        time.sleep(2.6)  # noqa: ASYNC251 - a handler that does what it must not
+        time.sleep(4.4)  # noqa: ASYNC251 - a handler that does what it must not
         return "done"
 
     async with app, working(app), working(app):
