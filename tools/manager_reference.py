@@ -10,35 +10,27 @@ import inspect
 import re
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from headrace import manager
 from headrace.manager import JobManager
-from headrace.manager.verbs.base import Verbs
-from headrace.manager.verbs.reading import Reading
-from headrace.manager.verbs.scheduling import Scheduling
-from headrace.manager.verbs.steering import Steering
-from headrace.manager.verbs.submitting import Submitting
-from headrace.manager.verbs.trimming import Trimming
-from headrace.manager.verbs.upkeep import Upkeep
-from headrace.manager.verbs.working import Working
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "manager.md"
 
-GROUPS = (
-    ("Submitting", Submitting),
-    ("Reading", Reading),
-    ("Working", Working),
-    ("Steering", Steering),
-    ("Schedules", Scheduling),
-    ("The log", Trimming),
-    ("Upkeep", Upkeep),
-    ("The manager itself", JobManager),
-    ("The store behind it", Verbs),
-)
+_GROUP = re.compile(r"    # --- (?P<title>[^:]+): (?P<about>.+)")
+"""A comment of the class begins a group of verbs."""
+_DEFINED = re.compile(r"    (?:async )?def (\w+)\(")
+
+
+class Group(NamedTuple):
+    title: str
+    about: str
+    verbs: dict[str, object]
+
 
 HEAD = """# JobManager
 
@@ -56,7 +48,21 @@ have a time zone.
 
 def page() -> str:
     """The whole page."""
-    return "\n".join([HEAD, _contents(), *(_group(*one) for one in GROUPS), _results()])
+    found = groups()
+    return "\n".join([HEAD, _contents(found), *(_group(one) for one in found), _results()])
+
+
+def groups() -> list[Group]:
+    """The public verbs of the manager in the order of the code, under the comments that part them."""
+    found: list[Group] = []
+    verbs = dict(verbs_of(JobManager))
+    for line in inspect.getsource(JobManager).splitlines():
+        if group := _GROUP.fullmatch(line):
+            found.append(Group(group["title"], group["about"], {}))
+        elif (name := _DEFINED.match(line)) and name[1] in verbs:
+            found[-1].verbs[name[1]] = verbs.pop(name[1])
+    assert not verbs, f"under no comment: {sorted(verbs)}"
+    return sorted(found, key=lambda one: one.title == "The manager itself")
 
 
 def verbs_of(kind: type) -> Iterator[tuple[str, object]]:
@@ -68,18 +74,18 @@ def verbs_of(kind: type) -> Iterator[tuple[str, object]]:
             yield name, member
 
 
-def _contents() -> str:
+def _contents(found: Sequence[Group]) -> str:
     rows = "\n".join(
-        f"| [{title}](#{title.lower().replace(' ', '-')}) | "
-        f"{', '.join(f'`{name}`' for name, _ in verbs_of(kind))} |"
-        for title, kind in GROUPS
+        f"| [{one.title}](#{one.title.lower().replace(' ', '-')}) | "
+        f"{', '.join(f'`{name}`' for name in one.verbs)} |"
+        for one in found
     )
     return f"| | |\n|---|---|\n{rows}\n"
 
 
-def _group(title: str, kind: type) -> str:
-    parts = [f"## {title}\n", f"{_first_sentence(kind)}\n"]
-    parts += [_verb(name, member) for name, member in verbs_of(kind)]
+def _group(group: Group) -> str:
+    parts = [f"## {group.title}\n", f"{group.about}\n"]
+    parts += [_verb(name, member) for name, member in group.verbs.items()]
     return "\n".join(parts)
 
 
@@ -130,10 +136,6 @@ def _text(member: object) -> str:
     told = inspect.getdoc(member)
     assert told, f"{member} has no docstring"
     return told
-
-
-def _first_sentence(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").split("\n\n")[0]
 
 
 def _results() -> str:

@@ -14,8 +14,7 @@ import pytest
 
 from headrace import JobManager, JobSpec, Policies, Policy
 from headrace.connect import measured_clock, open_store
-from headrace.maintenance import steps
-from headrace.manager import context
+from headrace.manager import context, upkeep
 from headrace.retry import Constant
 from headrace.stores.base import JobStore
 
@@ -56,7 +55,7 @@ async def seconds_until_claimed(
     began = time.monotonic()
     took: dict[str, float] = {}
     while wanted - took.keys() and time.monotonic() - began < at_most:
-        await steps.reap(manager)
+        await upkeep.reap(manager)
         for job in await manager.claim("w2", limit=10):
             took.setdefault(job.id, time.monotonic() - began)
         await asyncio.sleep(0.05)
@@ -66,7 +65,7 @@ async def seconds_until_claimed(
 @pytest.mark.parametrize("jump", [-TEN_MINUTES, timedelta(0)], ids=["back", "ahead and back"])
 async def test_work_goes_on_within_seconds(store_url: str, jump: timedelta) -> None:
     async with stepping(store_url) as (store, manager):
-        await steps.reap(manager)
+        await upkeep.reap(manager)
         if not jump:
             store.offset = TEN_MINUTES
             await asyncio.sleep(REREAD_SECONDS * 1.2)

@@ -27,7 +27,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))  # when it is run as a script
 
 from headrace import connect
-from headrace.maintenance.steps import SWEEP_SECONDS
+from headrace.manager.upkeep import SWEEP_SECONDS
 from headrace.model import EventKind
 from headrace.testing.checker import check, collect, read_client_logs
 from tests.faults.app import LEASE_SECONDS, LOG_VARIABLE, POLICY

@@ -25,9 +25,9 @@ from headrace.maintenance import (
     Maintenance,
     Round,
     Step,
-    steps,
     steps_under,
 )
+from headrace.manager import upkeep
 from headrace.model import State
 from headrace.schedules import Cron, Every, Misfire
 from headrace.stores.base import JobStore
@@ -323,11 +323,11 @@ async def test_a_step_ended_by_its_limit_goes_on_at_once(clock: ManualClock) -> 
 async def test_a_full_batch_is_followed_by_the_next_at_once(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(steps, "MAINTENANCE_LIMIT", 2)
+    monkeypatch.setattr(upkeep, "LIMIT", 2)
     manager = memory(clock)
     await manager.submit_many([JobSpec(type="t", lifetime_seconds=5.0) for _ in range(5)])
     clock.advance(5)
-    rests = [(await steps.end_lifetimes(manager)).rest_seconds for _ in range(3)]
+    rests = [(await upkeep.end_lifetimes(manager)).rest_seconds for _ in range(3)]
     assert rests == [0.0, 0.0, None]
 
 
@@ -351,7 +351,7 @@ def test_leases_are_looked_at_six_times_as_often_as_they_lapse(
 ) -> None:
     default, *others = [Policy(lease_seconds=lease) for lease in leases]
     queues = {f"q{number}": policy for number, policy in enumerate(others)}
-    assert steps.reap_interval(Policies(default, queues)) == pytest.approx(seconds)
+    assert upkeep.reap_interval(Policies(default, queues)) == pytest.approx(seconds)
 
 
 async def test_the_log_is_trimmed_as_the_policies_say(

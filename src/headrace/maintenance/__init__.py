@@ -5,8 +5,7 @@ and however many hosts do it at once, it is done once.
 """
 
 from headrace.maintenance.loop import Maintenance, Round
-from headrace.maintenance.step import Done, Step
-from headrace.maintenance.steps import DEFAULT_STEPS, TRIM_EVENTS, steps_under
+from headrace.manager.upkeep import DEFAULT_STEPS, TRIM_EVENTS, Done, Step, steps_under
 
 __all__ = [
     "DEFAULT_STEPS",

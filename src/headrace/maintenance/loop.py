@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from headrace.errors import HeadraceError, StoreClosed, StoreUnavailable
-from headrace.maintenance.step import Done, Step
-from headrace.maintenance.steps import steps_under
 from headrace.manager import JobManager
+from headrace.manager.upkeep import Done, Step, steps_under
 from headrace.retry import Exponential
 
 FAILED_REST = Exponential(initial=1.0, cap=60.0)

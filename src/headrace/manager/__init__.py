@@ -25,7 +25,7 @@ from headrace.manager.settlement import (
 )
 from headrace.manager.submission import Submitted
 from headrace.manager.trimming import Trimmed
-from headrace.manager.verbs.upkeep import Maintained
+from headrace.manager.upkeep import Maintained
 
 __all__ = [
     "Batch",

@@ -23,7 +23,7 @@ from headrace.contracts.job_store.records import (
 from headrace.contracts.job_store.result import ErrorCode, Noted, Refused, again, answers
 from headrace.input_checks import checked
 from headrace.manager import JobManager as HeadraceManager
-from headrace.manager.verbs.base import MAINTENANCE_LIMIT
+from headrace.manager.upkeep import LIMIT
 from headrace.model import DEFAULT_TENANT, Category, State
 from headrace.policy import JOB_STORE
 
@@ -233,7 +233,7 @@ class JobStore:
             deleted = await self.records.manager.cleanup({State.COMPLETED: seconds})
             gone = sum(deleted.values())
             total += gone
-            if gone < MAINTENANCE_LIMIT:
+            if gone < LIMIT:
                 return total
 
     def _is_due(self, job: model.Job) -> bool:
