@@ -10,42 +10,23 @@ from msgspec.structs import replace
 from headrace.history import UPDATED
 from headrace.model import Job
 from headrace.stores.base import Note, Rewrite
+from headrace.stores.columns import COMPARED, JOB, LANE_KEY, Group, of
 
-_standing = attrgetter(
-    "id",
-    "tenant",
-    "queue",
-    "type",
-    "priority",
-    "limit_key",
-    "version",
-    "state",
-    "token",
-    "assignee",
-    "attempt",
-    "failures",
-    "losses",
-)
+_compared = attrgetter("id", *(column.field for column in (*LANE_KEY, *COMPARED)))
+_NOTES = [column.field for column in of(JOB, Group.PAYLOAD, Group.NOTE)]
 
 
 def is_as_read(stored: Job, read: Job) -> bool:
     """Whether a change computed from `read` is one of the stored row: see `JobStore.commit`."""
-    return bool(_standing(stored) == _standing(read))
+    return bool(_compared(stored) == _compared(read))
 
 
 def keep_newer(after: Job, stored: Job) -> Job:
     """What heartbeats, notes and rewrites wrote since the change's job was read stays."""
-    return replace(
-        after,
-        payload_json=stored.payload_json,
-        progress=stored.progress,
-        progress_note=stored.progress_note,
-        checkpoint_json=stored.checkpoint_json,
-        log_json=stored.log_json,
-        lease_until=stored.lease_until
-        if stored.is_leased and after.is_leased
-        else after.lease_until,
-    )
+    kept: dict[str, Any] = {field: getattr(stored, field) for field in _NOTES}
+    if stored.is_leased and after.is_leased:
+        kept["lease_until"] = stored.lease_until
+    return replace(after, **kept)
 
 
 def annotated(job: Job, note: Note) -> Job:

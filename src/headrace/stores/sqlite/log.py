@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
-from headrace.clock import to_us
 from headrace.errors import InvalidCursor, LogTrimmed
-from headrace.model import Event, EventKind
+from headrace.model import Event
 from headrace.stores.base import EventQuery
 from headrace.stores.sqlite.bulk import Bulk
-from headrace.stores.sqlite.lanes import Lanes
-from headrace.stores.sqlite.rows import CATEGORY_OF, STATE_OF, read_time, time_or_none, us_or_none
+from headrace.stores.sqlite.rows import event_parameters, read_event
 from headrace.stores.sqlite.snapshot import Snapshot, Transaction
 from headrace.stores.sqlite.sql import query
 
@@ -22,7 +19,6 @@ _LANES = query("events_lanes")
 _START = query("log_start")
 _TAIL = query("tail")
 
-_KIND_OF = {str(kind): kind for kind in EventKind}
 _SEQ_MAX = 2**63 - 1
 
 
@@ -38,7 +34,7 @@ def position(cursor: str) -> int:
 def append(tx: Transaction, events: Iterable[tuple[Event, int]]) -> None:
     """Append events, each with the seq of its job."""
     parameters = [
-        _event_parameters(event, job_seq, tx.lanes.of_event(event)) for event, job_seq in events
+        event_parameters(event, job_seq, tx.lanes.of_event(event)) for event, job_seq in events
     ]
     _ADD.run(tx.connection, parameters)
     tx.grew = tx.grew or bool(parameters)
@@ -58,7 +54,7 @@ def events(view: Snapshot, wanted: EventQuery) -> list[Event]:
             "limit": max(wanted.limit, 0),
         },
     ).fetchall()
-    return [_read_event(row, view.lanes) for row in rows]
+    return [read_event(row, view.lanes.key) for row in rows]
 
 
 def start(view: Snapshot) -> int:
@@ -83,87 +79,3 @@ def _lanes_of(view: Snapshot, tenant: str | None) -> str | None:
         return None
     (lanes,) = view.connection.execute(_LANES, (tenant,)).fetchone()
     return str(lanes)
-
-
-def _event_parameters(event: Event, job_seq: int, lane: int) -> tuple[Any, ...]:
-    category = event.category
-    return (
-        to_us(event.at),
-        lane,
-        job_seq,
-        event.job_id,
-        str(event.kind),
-        None if event.before is None else str(event.before),
-        str(event.after),
-        event.version,
-        event.attempt,
-        event.failures,
-        event.losses,
-        to_us(event.run_at),
-        event.worker,
-        us_or_none(event.lease_until),
-        None if category is None else str(category),
-        event.code,
-        event.message,
-        event.wait_us,
-        event.run_us,
-        event.payload_bytes,
-        event.result_bytes,
-        event.detail_json,
-    )
-
-
-def _read_event(row: Sequence[Any], lanes: Lanes) -> Event:
-    (
-        seq,
-        at,
-        lane,
-        job_id,
-        kind,
-        before,
-        after,
-        version,
-        attempt,
-        failures,
-        losses,
-        run_at,
-        worker,
-        lease_until,
-        category,
-        code,
-        message,
-        wait_us,
-        run_us,
-        payload_bytes,
-        result_bytes,
-        detail,
-    ) = row
-    tenant, queue, type_, priority, _ = lanes.key(lane)
-    return Event(
-        seq=seq,
-        cursor=str(seq),
-        at=read_time(at),
-        tenant=tenant,
-        queue=queue,
-        type=type_,
-        job_id=job_id,
-        kind=_KIND_OF[kind],
-        before=None if before is None else STATE_OF[before],
-        after=STATE_OF[after],
-        version=version,
-        attempt=attempt,
-        failures=failures,
-        losses=losses,
-        priority=priority,
-        run_at=read_time(run_at),
-        worker=worker,
-        lease_until=time_or_none(lease_until),
-        category=None if category is None else CATEGORY_OF[category],
-        code=code,
-        message=message,
-        wait_us=wait_us,
-        run_us=run_us,
-        payload_bytes=payload_bytes,
-        result_bytes=result_bytes,
-        detail_json=detail,
-    )
