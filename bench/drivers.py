@@ -22,7 +22,7 @@ import psycopg
 
 from headrace import JobManager, JobSpec, connect
 from headrace.manager import Completed
-from headrace.stores.postgres import address
+from headrace.stores.postgres import opening
 
 DRIVERS = ("asyncpg", "psycopg")
 Begin = Callable[[], AbstractAsyncContextManager[object]]
@@ -66,7 +66,7 @@ async def drained(manager: JobManager, begin: Begin, jobs: int, batch: int) -> f
 
 async def main(url: str, jobs: int, batches: Sequence[int], rounds: int) -> None:
     url = url.replace("{n}", "1")
-    dsn = address.parse(url, schema="headrace", pool_size=1).dsn
+    dsn = opening.parse(url, schema="headrace", pool_size=1).dsn
     print("| batch | asyncpg, jobs/s | psycopg 3, jobs/s | asyncpg is faster by |")
     print("|---|---|---|---|")
     async with (

@@ -18,7 +18,7 @@ import asyncpg
 
 from headrace import JobSpec, connect
 from headrace.clock import to_us
-from headrace.stores.postgres import address
+from headrace.stores.postgres import opening
 from headrace.stores.postgres.sql import quote
 
 TENANTS = ("default", "acme", "globex")
@@ -168,7 +168,7 @@ def _sqlite_statements(step_us: int, lanes: int) -> list[str]:
 
 
 async def _postgres(url: str, first: int, jobs: int, step_us: int) -> None:
-    found = address.parse(url, schema="headrace", pool_size=1)
+    found = opening.parse(url, schema="headrace", pool_size=1)
     connection = await asyncpg.connect(found.dsn)
     schema = quote(found.schema)
     lanes = [row[0] for row in await connection.fetch(f"SELECT id FROM {schema}.lanes ORDER BY id")]

@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from headrace import connect
 from headrace.spark import session
 from headrace.spec import JobSpec
-from headrace.stores.postgres import address
+from headrace.stores.postgres import opening
 
 PAYLOAD = (
     "named_struct('order', id, 'customer', concat('customer-', id % 10000), 'amount', id % 977 * 1.5D, "
@@ -97,7 +97,7 @@ def rate(count: int, call: Any, given: Any, url: str, **named: str) -> float:
 
 async def settle(url: str) -> None:
     """The server has nothing left to do. Without the right to a checkpoint it may still have."""
-    connection = await asyncpg.connect(address.parse(url, schema="headrace", pool_size=1).dsn)
+    connection = await asyncpg.connect(opening.parse(url, schema="headrace", pool_size=1).dsn)
     with contextlib.suppress(asyncpg.InsufficientPrivilegeError):
         await connection.execute("CHECKPOINT")
     await connection.close()
@@ -107,7 +107,7 @@ async def settle(url: str) -> None:
 
 async def drop(url: str) -> None:
     """What a measurement has stored."""
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = opening.parse(url, schema="headrace", pool_size=1)
     connection = await asyncpg.connect(to.dsn)
     await connection.execute(f'DROP SCHEMA IF EXISTS "{to.schema}" CASCADE')
     await connection.execute(f"DROP TABLE IF EXISTS {COPIED}")
@@ -120,7 +120,7 @@ def write(df: DataFrame, url: str, atomic: str) -> None:
 
 def copy(df: DataFrame, url: str) -> None:
     """COPY and nothing else: id, type and payload as text."""
-    dsn = address.parse(url, schema="headrace", pool_size=1).dsn
+    dsn = opening.parse(url, schema="headrace", pool_size=1).dsn
     asyncio.run(make_table(dsn))
 
     def ingest(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -36,7 +36,7 @@ from headrace.spark.source.extract.adbc import batches
 from headrace.spark.source.extract.base import Slice
 from headrace.spark.source.extract.sqlite import SqliteExtract
 from headrace.spark.source.options import SourceOptions
-from headrace.stores.postgres import address
+from headrace.stores.postgres import opening
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +87,7 @@ def timed(act: Callable[[], object]) -> float:
 
 def jdbc(spark: SparkSession, url: str, table: str, rows: int, tasks: int) -> Callable[[], object]:
     """The same view in as many partitions by seq."""
-    found = address.parse(url, schema="headrace", pool_size=1)
+    found = opening.parse(url, schema="headrace", pool_size=1)
     options = {
         "url": f"jdbc:{found.where}",
         "dbtable": f'"{found.schema}".{"event_log" if table == "events" else "job_list"}',

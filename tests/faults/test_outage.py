@@ -18,7 +18,7 @@ import pytest
 from headrace import JobManager, JobSpec, connect
 from headrace.errors import StoreUnavailable
 from headrace.model import TERMINAL, EventKind
-from headrace.stores.postgres import pool as postgres
+from headrace.stores.postgres import connection as postgres
 from headrace.stores.redis import server as redis
 from headrace.testing.checker import ClientLog, check, collect, read_client_logs
 from tests.faults.app import LEASE_SECONDS, LOG_VARIABLE, POLICY

@@ -25,7 +25,7 @@ from headrace.manager import Completed, Failed
 from headrace.model import Failure, Lease
 from headrace.redaction import SECRET, Redacted
 from headrace.stores.base import Fence, Insertion
-from headrace.stores.postgres import pool as postgres_pool
+from headrace.stores.postgres import connection as postgres_pool
 from headrace.stores.redis import server as redis_server
 
 PASSWORD = "s3cret"

@@ -14,7 +14,7 @@ from headrace import Headrace, address
 from headrace.cli import main
 from headrace.connect import connect
 from headrace.errors import InvalidInput, UnknownStore
-from headrace.stores.postgres import address as postgres
+from headrace.stores.postgres import opening as postgres
 from headrace.stores.redis import options as redis
 
 APP = """

@@ -10,7 +10,7 @@ import pytest
 
 from headrace.errors import StoreClosed, StoreUnavailable
 from headrace.stores.base import EventQuery
-from headrace.stores.postgres import PostgresStore, pool
+from headrace.stores.postgres import PostgresStore, connection
 from tests.stores.postgres.connections import end_all
 from tests.stores.postgres.jobs import draft, insert, request
 from tests.stores.postgres.server import without_schema
@@ -66,7 +66,7 @@ async def test_a_write_whose_answer_is_lost_says_so(
 
 
 async def test_a_server_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pool, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(connection, "PATIENCE_SECONDS", 0.2)
     with pytest.raises(StoreUnavailable, match=r"cannot be reached.*nothing was") as caught:
         await PostgresStore.open("postgresql://me:secret@127.0.0.1:1/jobs")
     assert "secret" not in str(caught.value)

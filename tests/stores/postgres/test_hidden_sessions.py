@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from headrace.stores.base import Finding, Health
-from headrace.stores.postgres import PostgresStore, diagnosis
+from headrace.stores.postgres import PostgresStore, diagnose
 from tests.stores.postgres.server import Server
 
 OLDEST = ("oldest transaction", "oldest writing transaction")
@@ -85,7 +85,7 @@ async def test_the_advice_is_what_it_takes_to_see_it(
 async def test_an_old_transaction_and_a_hidden_one_are_both_told_of(
     store: PostgresStore, administrator: asyncpg.Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosis, "TRANSACTION_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(diagnose, "TRANSACTION_SECONDS_MAX", 0.0)
     async with AsyncExitStack() as stack:
         own = await stack.enter_async_context(store._pool.connection())
         await stack.enter_async_context(own.transaction())

@@ -21,8 +21,8 @@ from headrace.spark.sink.bulk import staged_name
 from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.rows import BadRow
 from headrace.stores.base import EventQuery, Query
-from headrace.stores.postgres import address
-from headrace.stores.postgres.loading import STAGED_PREFIX, Loader
+from headrace.stores.postgres import opening
+from headrace.stores.postgres.bulk import STAGED_PREFIX, Loader
 from tests.spark.writing import events_of, halves, jobs_of, payloads, run_task, write, writer
 from tests.stores.postgres.server import Schemas
 
@@ -123,7 +123,7 @@ async def stored(url: str) -> dict[str, Any]:
 
 async def tables(url: str, born: dict[str, datetime]) -> dict[str, Any]:
     """Keys and tags, which the store's verbs do not show whole."""
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = opening.parse(url, schema="headrace", pool_size=1)
     connection = await asyncpg.connect(to.dsn)
     try:
         keys = await connection.fetch(
@@ -239,7 +239,7 @@ async def test_workers_hear_of_loaded_jobs_at_once(url: str) -> None:
 
 
 def staged_tables(url: str) -> list[str]:
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = opening.parse(url, schema="headrace", pool_size=1)
 
     async def read() -> list[str]:
         connection = await asyncpg.connect(to.dsn)
@@ -276,7 +276,7 @@ def test_staged_rows_that_a_crashed_write_left_behind_are_swept_by_the_next(
     run_task(forgotten, [rows])
     recent = writer(url, rows.schema, atomic="true", write_id="recent")
     run_task(recent, [rows])
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = opening.parse(url, schema="headrace", pool_size=1)
 
     async def age() -> None:
         connection = await asyncpg.connect(to.dsn)

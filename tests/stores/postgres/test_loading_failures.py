@@ -22,8 +22,8 @@ from headrace.spark.sink.failures import RowsChanged
 from headrace.spark.sink.message import TaskDone
 from headrace.spark.sink.naming import Naming
 from headrace.spark.sink.writer import Writer
-from headrace.stores.postgres import address
-from headrace.stores.postgres.loading import STAGED_PREFIX, Loader, StagedLoad
+from headrace.stores.postgres import opening as store_opening
+from headrace.stores.postgres.bulk import STAGED_PREFIX, Loader, StagedLoad
 from tests.spark.writing import events_of, jobs_of, payloads, run_task, with_manager, writer
 from tests.stores.postgres.server import Schemas
 from tests.stores.proxy import Proxy, proxy_to
@@ -96,7 +96,7 @@ def test_a_connection_that_breaks_while_rows_are_sent_costs_another_try(
 ) -> None:
     """The server waits in the middle of the rows, so that the rest cannot be sent, and then is gone."""
     monkeypatch.setattr(bulk, "CHUNK_BYTES_MAX", 1 << 30)
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = store_opening.parse(url, schema="headrace", pool_size=1)
     # PostgreSQL stores a thousand rows at a time; what comes after them must be more than sockets hold.
     texts = [f'{{"n":{number},"x":"{"x" * 20_000}"}}' for number in range(3000)]
     rows = pa.record_batch({"payload": pa.array(texts)})
@@ -156,7 +156,7 @@ def test_staged_rows_that_are_gone_fail_the_write_at_once_and_nothing_is_stored(
     rows = payloads(5)
     own = writer(url, rows.schema, atomic="true")
     done = run_task(own, [rows])
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = store_opening.parse(url, schema="headrace", pool_size=1)
 
     async def lose() -> None:
         connection = await asyncpg.connect(to.dsn)
@@ -173,7 +173,7 @@ def test_an_atomic_write_does_not_wait_for_a_backup_that_reads_its_staged_rows(u
     rows = payloads(5)
     own = writer(url, rows.schema, atomic="true")
     done = run_task(own, [rows])
-    to = address.parse(url, schema="headrace", pool_size=1)
+    to = store_opening.parse(url, schema="headrace", pool_size=1)
 
     async def commit_meanwhile() -> None:
         connection = await asyncpg.connect(to.dsn)

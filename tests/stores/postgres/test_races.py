@@ -16,7 +16,7 @@ from headrace.model import DependencyKind, Edge, State
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Fence, Inserted, KeyHold, KeyScope
 from headrace.stores.postgres import PostgresStore
-from headrace.stores.postgres.failures import is_conflict
+from headrace.stores.postgres.errors import is_conflict
 from tests.stores.postgres.jobs import NOW, completion, draft, insert, insertion, request
 
 

@@ -30,7 +30,7 @@ OUTSIDE = {
         "SET LOCAL check_function_bodies",
     ],
     # Around a statement on the caller's connection.
-    "transaction.py": ["RELEASE SAVEPOINT", "ROLLBACK TO", "SAVEPOINT headrace"],
+    "session.py": ["RELEASE SAVEPOINT", "ROLLBACK TO", "SAVEPOINT headrace"],
     # To make SQLAlchemy begin its transaction.
     "drivers.py": ["SELECT 1"],
 }

@@ -10,7 +10,8 @@ from headrace.clock import StoreClock
 from headrace.manager import Completed, JobManager
 from headrace.spec import JobSpec
 from headrace.stores.postgres import PostgresStore
-from headrace.stores.postgres.session import PoolSession, Row
+from headrace.stores.postgres.drivers import Row
+from headrace.stores.postgres.session import PoolSession
 
 JOBS = 200
 

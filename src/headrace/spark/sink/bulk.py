@@ -34,8 +34,7 @@ from headrace.spark.sink.rows import Batch
 from headrace.spark.sink.staging import staged_specs
 from headrace.spark.sink.submitting import Submitter, submit_rows
 from headrace.stores.postgres import PostgresStore
-from headrace.stores.postgres.grouping import Group
-from headrace.stores.postgres.loading import (
+from headrace.stores.postgres.bulk import (
     ROWS,
     STAGED,
     Loaded,
@@ -44,6 +43,7 @@ from headrace.stores.postgres.loading import (
     StagedLoad,
     StagedPart,
 )
+from headrace.stores.postgres.grouping import Group
 
 if TYPE_CHECKING:
     from headrace.spark.sink.options import SinkOptions

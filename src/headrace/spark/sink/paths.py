@@ -24,7 +24,7 @@ async def part_writer(
         return
     from headrace.spark.sink.bulk import BulkStager, BulkSubmitter
     from headrace.stores.postgres import PostgresStore
-    from headrace.stores.postgres.loading import Loader
+    from headrace.stores.postgres.bulk import Loader
 
     assert isinstance(manager.store, PostgresStore)
     kind = BulkStager if options.atomic else BulkSubmitter

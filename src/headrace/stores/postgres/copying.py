@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from headrace.stores.postgres.pool import Connection
+from headrace.stores.postgres.connection import Connection
 
 NULL = b"\xff\xff\xff\xff"
 NO_TEXTS = struct.pack(">iiii", 12, 0, 0, 25)

@@ -14,7 +14,9 @@ from importlib import import_module
 from typing import Any, Protocol
 
 from headrace.errors import InvalidInput
-from headrace.stores.postgres.session import Row
+
+Row = Sequence[Any]
+"""By position, whichever driver it came from."""
 
 KNOWN = (
     "give a connection of asyncpg or psycopg, a connection or session of SQLAlchemy over one of them, or "

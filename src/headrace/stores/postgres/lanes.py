@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from headrace.model import Job
-from headrace.stores.postgres.columns import transposed
-from headrace.stores.postgres.session import Row, Session
+from headrace.stores.postgres.drivers import Row
+from headrace.stores.postgres.session import Session
+from headrace.stores.postgres.values import transposed
 
 
 class LaneKey(NamedTuple):

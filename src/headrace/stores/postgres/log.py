@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event, EventKind
 from headrace.stores.base import EventQuery
+from headrace.stores.postgres.drivers import Row
 from headrace.stores.postgres.lanes import Lanes
 from headrace.stores.postgres.rows import CATEGORY_OF, STATE_OF
-from headrace.stores.postgres.session import Row, Session
-from headrace.stores.postgres.texts import storable_or_none
+from headrace.stores.postgres.session import Session
+from headrace.stores.postgres.values import storable_or_none
 
 SETTLE_SECONDS = 0.25
 """A reader that meets events it may not read yet waits this long for them: mostly the transaction in the

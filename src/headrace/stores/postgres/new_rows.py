@@ -29,7 +29,7 @@ from headrace.stores.postgres.copying import (
     timestamptz,
 )
 from headrace.stores.postgres.grouping import Group, detail_of
-from headrace.stores.postgres.insertion import us_or_none
+from headrace.stores.postgres.insert import us_or_none
 
 SEQ_BYTES = 8
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 
 from headrace.stores.base import Record
-from headrace.stores.postgres.failures import Violated
+from headrace.stores.postgres.errors import Violated
 from headrace.stores.postgres.session import Session
 
 

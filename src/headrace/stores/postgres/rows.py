@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.model import Category, Failure, Job, State
+from headrace.stores.postgres.drivers import Row
 from headrace.stores.postgres.lanes import Lanes
-from headrace.stores.postgres.session import Row
 
 STATE_OF = {str(state): state for state in State}
 """Looking a state up is ten times faster than calling the enumeration."""

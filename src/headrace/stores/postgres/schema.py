@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from headrace.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt, StoreUnavailable
-from headrace.stores.postgres.failures import sqlstate
-from headrace.stores.postgres.pool import Connection
+from headrace.stores.postgres.connection import Connection
+from headrace.stores.postgres.errors import sqlstate
 from headrace.stores.postgres.sql import Sql, migration_count
 from headrace.version import VERSION
 

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
-from headrace.errors import HeadraceError
-from headrace.stores.postgres.failures import (
+from headrace.errors import HeadraceError, StoreError
+from headrace.stores.postgres.connection import Pool
+from headrace.stores.postgres.drivers import Row, driver_of
+from headrace.stores.postgres.errors import (
     Violated,
     is_conflict,
     is_lost,
     is_unsent,
     is_violation,
+    sqlstate,
     translate,
 )
-from headrace.stores.postgres.pool import Pool
 from headrace.stores.postgres.sql import Sql
 
-Row = Sequence[Any]
-"""By position, whichever driver it came from."""
-
 _TRIES = 5
+CALLERS = "the caller's transaction"
+
+_NO_TRANSACTION = "25P01"
+_SAVEPOINT = "SAVEPOINT headrace"
+_RELEASE = "RELEASE SAVEPOINT headrace"
+_ROLLBACK = "ROLLBACK TO SAVEPOINT headrace"
 
 
 class Session(Protocol):
@@ -80,3 +85,44 @@ class PoolSession:
                 if not (again and tries_left):
                     raise translate(error, self._where, writes=writes) from error
         raise AssertionError("unreachable")
+
+
+class CallersSession:
+    """Statements as parts of a transaction that somebody else began and will end."""
+
+    is_callers = True
+
+    def __init__(self, connection: object, sql: Sql) -> None:
+        self._connection = connection
+        self._sql = sql
+
+    async def read(self, name: str, *arguments: object) -> Sequence[Row]:
+        return await self._run(name, arguments, writes=False)
+
+    async def write(self, name: str, *arguments: object) -> Sequence[Row]:
+        return await self._run(name, arguments, writes=True)
+
+    async def _run(
+        self, name: str, arguments: tuple[object, ...], *, writes: bool
+    ) -> Sequence[Row]:
+        """Between savepoints: a statement that fails must not spoil what the caller did before."""
+        driver = await driver_of(self._connection)
+        try:
+            await driver.fetch(_SAVEPOINT)
+        except Exception as error:
+            if sqlstate(error) == _NO_TRANSACTION:
+                raise StoreError(
+                    "the connection is in no transaction: begin one first, so that the jobs can "
+                    "commit with it; nothing was written"
+                ) from error
+            raise translate(error, CALLERS, writes=False) from error
+        try:
+            rows = await driver.fetch(self._sql.query(name), *arguments)
+            await driver.fetch(_RELEASE)
+        except Exception as error:
+            if sqlstate(error) is not None:
+                await driver.fetch(_ROLLBACK)
+            if is_violation(error):
+                raise Violated from error
+            raise translate(error, CALLERS, writes=writes) from error
+        return rows

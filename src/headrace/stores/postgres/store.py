@@ -1,32 +1,226 @@
-"""The PostgreSQL store: opening and closing it, waiting for news, and lending it the caller's transaction."""
+"""The PostgreSQL store: all its verbs, on connections of its own or inside the caller's transaction."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from typing import Self
 
-import asyncpg
-
-from headrace.errors import HeadraceError
-from headrace.model import Job
-from headrace.stores.postgres import address, log, schema
-from headrace.stores.postgres.failures import translate
-from headrace.stores.postgres.hints import Hints
+from headrace.graph import Join
+from headrace.model import Change, Edge, Event, Job
+from headrace.stores.base import (
+    Backlog,
+    Capabilities,
+    ClaimRequest,
+    Clash,
+    Commit,
+    Committed,
+    EventQuery,
+    Extended,
+    Fence,
+    Finding,
+    Head,
+    Held,
+    Inserted,
+    Insertion,
+    KeyScope,
+    Note,
+    Pause,
+    Query,
+    Record,
+    Rewrite,
+    Share,
+    Tally,
+    WorkerSeen,
+)
+from headrace.stores.postgres import (
+    diagnose,
+    graph,
+    insert,
+    log,
+    opening,
+    queues,
+    read,
+    records,
+    update,
+    wait,
+)
+from headrace.stores.postgres.claim import Claimer, held
+from headrace.stores.postgres.commit import commit as commit_changes
+from headrace.stores.postgres.connection import Pool
 from headrace.stores.postgres.lanes import Lanes
-from headrace.stores.postgres.pool import Connection, Pool
-from headrace.stores.postgres.session import PoolSession
+from headrace.stores.postgres.leases import annotate, extend, lapsed, outlived
+from headrace.stores.postgres.session import CallersSession, PoolSession, Session
 from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
-from headrace.stores.postgres.transaction import TransactionStore
-from headrace.stores.postgres.verbs import Verbs
 
-COMMAND_SECONDS_MAX = 60.0
-"""A server that has not answered by then counts as gone."""
-CONNECT_SECONDS_MAX = 10.0
-POLL_SECONDS = 0.5
-"""How long `wait` trusts that no hint was lost."""
+
+class Verbs:
+    """All verbs but those about connections. `wrote` is called after each write that went through."""
+
+    capabilities = Capabilities(name="postgresql", durable=True, shared=True)
+
+    def __init__(self, session: Session, sql: Sql, lanes: Lanes, wrote: Callable[[], None]) -> None:
+        self._session = session
+        self._sql = sql
+        self._lanes = lanes
+        self._claimer = Claimer(session, lanes)
+        self._wrote = wrote
+
+    async def now(self) -> datetime:
+        ((moment,),) = await self._session.read("now")
+        assert isinstance(moment, datetime)
+        return moment
+
+    async def diagnose(self) -> Sequence[Finding]:
+        return await diagnose.diagnose(self._session, self._sql.schema)
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    async def insert(self, insertion: Insertion) -> Inserted | Clash:
+        answer = await insert.insert(self._session, self._lanes, insertion)
+        if isinstance(answer, Inserted):
+            self._wrote()
+        return answer
+
+    async def claim(self, request: ClaimRequest) -> Sequence[Job]:
+        taken = await self._claimer.claim(request)
+        if taken:
+            self._wrote()
+        return taken
+
+    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+        return await self._claimer.heads(request)
+
+    async def claim_shares(
+        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+    ) -> Sequence[Job] | None:
+        taken = await self._claimer.claim_shares(request, shares, gates)
+        if taken:
+            self._wrote()
+        return taken
+
+    async def next_due(self, request: ClaimRequest) -> datetime | None:
+        return await self._claimer.next_due(request)
+
+    async def commit(self, commit: Commit) -> Committed:
+        committed = await commit_changes(self._session, self._lanes, commit)
+        if any(committed.applied):
+            self._wrote()
+        return committed
+
+    async def extend(
+        self, leases: Mapping[Fence, float | None], now: datetime
+    ) -> Sequence[Extended]:
+        return await extend(self._session, leases, now)
+
+    async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
+        return await annotate(self._session, fence, note, now)
+
+    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+        return await update.rewrite(self._session, rewrites)
+
+    async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
+        answers = await update.update(self._session, self._lanes, changes)
+        if any(answers):
+            self._wrote()
+        return answers
+
+    async def delete(self, jobs: Mapping[str, int]) -> bool:
+        return await update.delete(self._session, jobs)
+
+    # --- reading jobs ----------------------------------------------------------------------------
+
+    async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
+        return await read.get(self._session, self._lanes, ids)
+
+    async def find(self, query: Query) -> Sequence[Job]:
+        return await read.find(self._session, self._lanes, query)
+
+    async def lapsed(
+        self, now: datetime, limit: int, *, tenant: str | None = None
+    ) -> Sequence[Job]:
+        return await lapsed(self._session, self._lanes, now, limit, tenant)
+
+    async def outlived(
+        self, now: datetime, limit: int, *, tenant: str | None = None
+    ) -> Sequence[Job]:
+        return await outlived(self._session, self._lanes, now, limit, tenant)
+
+    async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
+        return await read.keyed(self._session, scopes, now)
+
+    async def count(
+        self,
+        now: datetime,
+        *,
+        tenant: str | None = None,
+        queues: Sequence[str] | None = None,
+        tags: Sequence[str] = (),
+    ) -> Sequence[Tally]:
+        return await read.count(
+            self._session, self._lanes, now, tenant=tenant, queues=queues, tags=tags
+        )
+
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+        return await held(self._session, now, queues)
+
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+        return await read.backlog(self._session, tenant, queue)
+
+    # --- dependencies ----------------------------------------------------------------------------
+
+    async def edges(
+        self, *, parent_id: str | None = None, child_id: str | None = None
+    ) -> Sequence[Edge]:
+        return await graph.edges(self._session, parent_id, child_id)
+
+    async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
+        return await graph.joins(self._session, child_ids)
+
+    async def spawned(self, parent_id: str) -> Sequence[Job]:
+        return await graph.spawned(self._session, self._lanes, parent_id)
+
+    async def unseen(self, limit: int) -> Sequence[Edge]:
+        return await graph.unseen(self._session, limit)
+
+    # --- queues and workers ----------------------------------------------------------------------
+
+    async def pause(self, pause: Pause) -> None:
+        await queues.pause(self._session, pause)
+
+    async def resume(self, queue: str, tenant: str | None) -> bool:
+        return await queues.resume(self._session, queue, tenant)
+
+    async def pauses(self) -> Sequence[Pause]:
+        return await queues.pauses(self._session)
+
+    async def announce(self, worker: WorkerSeen) -> None:
+        await queues.announce(self._session, worker)
+
+    async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
+        return await queues.workers(self._session, since)
+
+    # --- records ---------------------------------------------------------------------------------
+
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+        return await records.find(self._session, kind, names)
+
+    async def put_record(self, record: Record) -> bool:
+        return await records.put(self._session, record)
+
+    async def delete_record(self, record: Record) -> bool:
+        return await records.delete(self._session, record)
+
+    # --- events ----------------------------------------------------------------------------------
+
+    async def events(self, query: EventQuery) -> Sequence[Event]:
+        return await log.events(self._session, self._lanes, query)
+
+    async def tail(self) -> str:
+        return await log.tail(self._session)
+
+    async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
+        return await log.trim(self._session, upto, before, limit)
 
 
 class PostgresStore(Verbs):
@@ -39,7 +233,7 @@ class PostgresStore(Verbs):
     def __init__(self, pool: Pool, sql: Sql, where: str) -> None:
         session = PoolSession(pool, sql, where)
         lanes = Lanes(session)
-        hints = Hints(pool, session, f"headrace_{sql.schema}")
+        hints = wait.Hints(pool, session, f"headrace_{sql.schema}")
         super().__init__(session, sql, lanes, hints.wrote)
         self._pool = pool
         self._hints = hints
@@ -52,25 +246,16 @@ class PostgresStore(Verbs):
         migrate: bool = False,
         create: bool = True,
         schema: str = SCHEMA_DEFAULT,
-        pool_size: int = address.POOL_SIZE_DEFAULT,
+        pool_size: int = opening.POOL_SIZE_DEFAULT,
     ) -> Self:
         """Connect to the database behind the url, in the given schema of it (`?schema=` wins).
 
         A database without it gets it if `create` allows; an older schema raises SchemaTooOld unless
         `migrate` is set; a newer one raises SchemaTooNew.
         """
-        to = address.parse(url, schema=schema, pool_size=pool_size)
+        to = opening.parse(url, schema=schema, pool_size=pool_size)
         sql = Sql(to.schema)
-
-        async def connect() -> Connection:
-            return await asyncpg.connect(
-                **to.driver_options,
-                timeout=CONNECT_SECONDS_MAX,
-                command_timeout=COMMAND_SECONDS_MAX,
-            )
-
-        pool = Pool(connect, to.pool_size, to.where)
-        await _prepare(pool, sql, to.where, migrate=migrate, create=create)
+        pool = await opening.open_pool(to, sql, migrate=migrate, create=create)
         return cls(pool, sql, to.where)
 
     async def close(self) -> None:
@@ -84,19 +269,7 @@ class PostgresStore(Verbs):
 
     async def wait(self, after: str, timeout_seconds: float) -> None:
         """As the protocol says: here at once, elsewhere within milliseconds or, a hint lost, POLL_SECONDS."""
-        place = log.position(after)
-        end = time.monotonic() + timeout_seconds
-        while True:
-            with self._hints.hinted() as hint:
-                if await log.has_grown(self._session, place):
-                    return
-                left = end - time.monotonic()
-                if left <= 0:
-                    return
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(min(left, POLL_SECONDS)):
-                        await hint.wait()
-                        return
+        await wait.wait(self._session, self._hints, after, timeout_seconds)
 
     async def lanes_of(self, jobs: Sequence[Job]) -> list[int]:
         """The lane of each job, added if it is new: for loading in bulk."""
@@ -111,14 +284,23 @@ class PostgresStore(Verbs):
         return TransactionStore(self, connection, self._sql, self._lanes)
 
 
-async def _prepare(pool: Pool, sql: Sql, where: str, *, migrate: bool, create: bool) -> None:
-    """Check the schema, or make it; on failure nothing stays open."""
-    try:
-        async with pool.connection() as connection:
-            await schema.prepare(connection, sql, where, migrate=migrate, create=create)
-    except HeadraceError:
-        await pool.close()
-        raise
-    except Exception as error:
-        await pool.close()
-        raise translate(error, where, writes=False) from error
+class TransactionStore(Verbs):
+    """The store, seen from within the caller's transaction. Lives as long as that.
+
+    Nobody is told of what was written here before the transaction commits, nor then: workers find it
+    when they next look.
+    """
+
+    def __init__(self, store: PostgresStore, connection: object, sql: Sql, lanes: Lanes) -> None:
+        super().__init__(CallersSession(connection, sql), sql, lanes, _tell_nobody)
+        self._store = store
+
+    async def close(self) -> None:
+        """Nothing: the connection and the store are their owners' to close."""
+
+    async def wait(self, after: str, timeout_seconds: float) -> None:
+        await self._store.wait(after, timeout_seconds)
+
+
+def _tell_nobody() -> None:
+    pass

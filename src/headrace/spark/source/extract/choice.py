@@ -19,10 +19,10 @@ def extract_of(options: SourceOptions) -> Extract:
     if options.scheme in POSTGRES:
         from headrace.spark.source.extract.postgres import PostgresExtract
         from headrace.spark.source.extract.postgres_address import libpq_url
-        from headrace.stores.postgres import address
+        from headrace.stores.postgres import opening
         from headrace.stores.postgres.sql import SCHEMA_DEFAULT
 
-        found = address.parse(options.url, schema=SCHEMA_DEFAULT, pool_size=1)
+        found = opening.parse(options.url, schema=SCHEMA_DEFAULT, pool_size=1)
         return PostgresExtract(
             dsn=libpq_url(found.dsn),
             schema=found.schema,

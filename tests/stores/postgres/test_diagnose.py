@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from headrace.stores.base import EventQuery, Finding, Health
-from headrace.stores.postgres import LATEST_SCHEMA_VERSION, PostgresStore, diagnosis
+from headrace.stores.postgres import LATEST_SCHEMA_VERSION, PostgresStore, diagnose
 from tests.stores.postgres.jobs import draft, insert
 from tests.stores.postgres.server import without_schema
 
@@ -24,7 +24,7 @@ async def test_every_finding_has_a_value_and_advice_exactly_when_something_is_wr
     assert {"server", "fsync", "full_page_writes", "synchronous_commit", "schema", "lanes"} <= set(
         found
     )
-    assert {f"table {name}" for name in diagnosis.HOT_TABLES} <= set(found)
+    assert {f"table {name}" for name in diagnose.HOT_TABLES} <= set(found)
     assert found["schema"].value.endswith(
         f"version {LATEST_SCHEMA_VERSION} of {LATEST_SCHEMA_VERSION}"
     )
@@ -47,7 +47,7 @@ async def test_settings_that_risk_jobs_are_named(store: PostgresStore) -> None:
 async def test_a_forgotten_transaction_is_named(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosis, "TRANSACTION_SECONDS_MAX", 0.0)
+    monkeypatch.setattr(diagnose, "TRANSACTION_SECONDS_MAX", 0.0)
     forgotten = await asyncpg.connect(without_schema(postgres_url))
     async with forgotten.transaction():
         await forgotten.execute("SELECT pg_current_xact_id()")
@@ -95,14 +95,14 @@ async def test_every_table_that_retention_deletes_from_is_looked_at(store: Postg
     ],
 )
 def test_dead_rows_count_when_they_are_many_and_most(live: int, dead: int, health: Health) -> None:
-    assert diagnosis._table("jobs", live, dead, is_unseen=False).health is health
-    assert diagnosis._table("jobs", live, dead, is_unseen=True).health is Health.OK
+    assert diagnose._table("jobs", live, dead, is_unseen=False).health is health
+    assert diagnose._table("jobs", live, dead, is_unseen=True).health is Health.OK
 
 
 async def test_dead_rows_are_held_against_autovacuum_once_it_has_come_by(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(diagnosis, "DEAD_TUPLES_MIN", 50)
+    monkeypatch.setattr(diagnose, "DEAD_TUPLES_MIN", 50)
     jobs = [draft() for _ in range(200)]
     await insert(store, *jobs)
     stored = await store.get([job.id for job in jobs])

@@ -1,4 +1,4 @@
-"""What a url says: where the server is, and the store's own options."""
+"""From a url to connections to a database with the present schema."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+import asyncpg
+
 from headrace import address
-from headrace.errors import InvalidInput
+from headrace.errors import HeadraceError, InvalidInput
 from headrace.redaction import Redacted
+from headrace.stores.postgres.connection import Connection, Pool
+from headrace.stores.postgres.errors import translate
+from headrace.stores.postgres.schema import prepare
+from headrace.stores.postgres.sql import Sql
 
 SCHEMA_CHARS_MAX = 40
 """PostgreSQL cuts names at 63 bytes; ours is also part of the name of the notification channel."""
@@ -17,6 +23,9 @@ SCHEMA_CHARS_REFUSED = "'$\\"
 POOL_SIZE_DEFAULT = 10
 STATEMENTS_DEFAULT = 100
 """How many prepared statements a connection keeps, as many as asyncpg keeps by itself."""
+COMMAND_SECONDS_MAX = 60.0
+"""A server that has not answered by then counts as gone."""
+CONNECT_SECONDS_MAX = 10.0
 SETTINGS = {"application_name": "headrace"}
 SESSION_SETTINGS = {
     # Compiling takes longer than any of these statements runs.
@@ -64,25 +73,51 @@ def parse(url: str, *, schema: str, pool_size: int) -> Address:
     return Address(
         dsn=address.joined(parts._replace(query=rest)),
         where=address.shown(url),
-        schema=_schema(own.get("schema", schema)),
+        schema=_schema_name(own.get("schema", schema)),
         pool_size=_count(own, "pool_size", pool_size, least=1),
         statement_cache_size=_count(own, "statement_cache_size", STATEMENTS_DEFAULT, least=0),
     )
 
 
-def _schema(schema: str) -> str:
+async def connect(to: Address, *, command_seconds: float | None = None) -> Connection:
+    """One connection. Without a limit a statement may take as long as it takes."""
+    return await asyncpg.connect(
+        **to.driver_options, timeout=CONNECT_SECONDS_MAX, command_timeout=command_seconds
+    )
+
+
+async def open_pool(to: Address, sql: Sql, *, migrate: bool, create: bool) -> Pool:
+    """Connections to the database, whose schema was checked, or made; on failure nothing stays open."""
+
+    async def one() -> Connection:
+        return await connect(to, command_seconds=COMMAND_SECONDS_MAX)
+
+    pool = Pool(one, to.pool_size, to.where)
+    try:
+        async with pool.connection() as connection:
+            await prepare(connection, sql, to.where, migrate=migrate, create=create)
+    except HeadraceError:
+        await pool.close()
+        raise
+    except Exception as error:
+        await pool.close()
+        raise translate(error, to.where, writes=False) from error
+    return pool
+
+
+def _schema_name(name: str) -> str:
     if (
-        not 1 <= len(schema) <= SCHEMA_CHARS_MAX
-        or not schema.isprintable()
-        or not set(schema).isdisjoint(SCHEMA_CHARS_REFUSED)
+        not 1 <= len(name) <= SCHEMA_CHARS_MAX
+        or not name.isprintable()
+        or not set(name).isdisjoint(SCHEMA_CHARS_REFUSED)
     ):
         raise InvalidInput(
-            f"schema {schema!r} must have 1 to {SCHEMA_CHARS_MAX} printable characters, without ' $ or \\; "
+            f"schema {name!r} must have 1 to {SCHEMA_CHARS_MAX} printable characters, without ' $ or \\; "
             "nothing was changed"
         )
-    if schema.startswith("pg_"):
-        raise InvalidInput(f"schema {schema!r}: names with pg_ belong to PostgreSQL")
-    return schema
+    if name.startswith("pg_"):
+        raise InvalidInput(f"schema {name!r}: names with pg_ belong to PostgreSQL")
+    return name
 
 
 def _count(own: Mapping[str, str], name: str, default: int, *, least: int) -> int:

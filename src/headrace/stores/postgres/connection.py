@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from headrace.errors import StoreClosed, StoreUnavailable
-from headrace.stores.postgres.failures import is_lost, sqlstate
+from headrace.stores.postgres.errors import is_lost, sqlstate
 
 PATIENCE_SECONDS = 5.0
 """A call waits this long for a server that restarts before it gives up."""

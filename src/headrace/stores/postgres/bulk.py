@@ -16,14 +16,13 @@ import asyncpg
 import pyarrow as pa
 
 from headrace.errors import HeadraceError, StoreError
-from headrace.stores.postgres import address, grouping
+from headrace.stores.postgres import grouping, opening
+from headrace.stores.postgres.connection import Connection
 from headrace.stores.postgres.copying import Rows, copy_rows, own
-from headrace.stores.postgres.failures import sqlstate, translate
+from headrace.stores.postgres.errors import sqlstate, translate
 from headrace.stores.postgres.grouping import Group
 from headrace.stores.postgres.new_rows import SEQ_BYTES, NewRows
-from headrace.stores.postgres.pool import Connection
 from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
-from headrace.stores.postgres.store import CONNECT_SECONDS_MAX
 
 TIME = pa.timestamp("us", tz="UTC")
 STAGED_PREFIX = "load_staged_"
@@ -94,7 +93,7 @@ class Loader:
     """
 
     def __init__(self, url: str) -> None:
-        to = address.parse(url, schema=SCHEMA_DEFAULT, pool_size=1)
+        to = opening.parse(url, schema=SCHEMA_DEFAULT, pool_size=1)
         self._where = to.where
         self._to = to
         self._sql = Sql(to.schema)
@@ -172,7 +171,7 @@ class Loader:
     async def _transaction(self) -> AsyncIterator[Connection]:
         try:
             if self._connection is None:
-                self._connection = await _connect(self._to)
+                self._connection = await opening.connect(self._to)
             async with self._connection.transaction():
                 yield self._connection
         except DRIVER_ERRORS as error:
@@ -187,7 +186,7 @@ class StagedLoad:
     """What was staged under one name, and the transaction that makes jobs of it, or forgets it."""
 
     def __init__(self, url: str, name: str) -> None:
-        to = address.parse(url, schema=SCHEMA_DEFAULT, pool_size=1)
+        to = opening.parse(url, schema=SCHEMA_DEFAULT, pool_size=1)
         self._where = to.where
         self._to = to
         self._sql = Sql(to.schema)
@@ -197,7 +196,7 @@ class StagedLoad:
     async def transaction(self) -> Any:
         """A connection in a transaction that commits at the end of the block."""
         try:
-            connection = await _connect(self._to)
+            connection = await opening.connect(self._to)
             try:
                 async with connection.transaction():
                     yield connection
@@ -244,11 +243,6 @@ class StagedLoad:
         await connection.fetch(
             self._sql.query("load_sweep"), self._table, STAGED_PREFIX, now - STAGED_AGE_MAX
         )
-
-
-async def _connect(to: address.Address) -> Connection:
-    # No time limit for statements: how long they take depends on how many rows there are.
-    return await asyncpg.connect(**to.driver_options, timeout=CONNECT_SECONDS_MAX)
 
 
 async def _load_jobs(

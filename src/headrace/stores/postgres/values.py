@@ -1,10 +1,12 @@
-"""Columns as the functions of this schema take them: a list, or less where less says the same."""
+"""Values as PostgreSQL takes them: columns as lists, or less where less says the same; and its texts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 Column = list[object]
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
 def transposed(rows: Iterable[Sequence[object]], width: int) -> list[Column]:
@@ -23,3 +25,22 @@ def column(values: Column) -> Column:
     if values.count(first) < len(values):
         return values
     return [] if first is None else [first]
+
+
+def storable(text: str) -> str:
+    """The text without what cannot be stored: the character NUL, and halves of surrogate pairs.
+
+    An error's message must never keep a worker from reporting the error, and a token or id with such
+    characters matches nothing anyway.
+    """
+    if text.isascii():
+        return text if "\0" not in text else text.replace("\0", _REPLACEMENT)
+    return (
+        text.encode("utf-16", "surrogatepass")
+        .decode("utf-16", "replace")
+        .replace("\0", _REPLACEMENT)
+    )
+
+
+def storable_or_none(text: str | None) -> str | None:
+    return None if text is None else storable(text)

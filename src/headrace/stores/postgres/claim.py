@@ -1,4 +1,4 @@
-"""Claiming: how far to reach, plain or by shares, and a look at what could be claimed."""
+"""Claiming: how far to reach, plain or by shares; what could be claimed, and what is held."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from datetime import datetime, timedelta
 
 from headrace.errors import StoreError
 from headrace.model import Job
-from headrace.stores.base import ClaimRequest, Head, Record, Share
-from headrace.stores.postgres.columns import Column, transposed
-from headrace.stores.postgres.failures import Violated
+from headrace.stores.base import ClaimRequest, Head, Held, Record, Share
+from headrace.stores.postgres.drivers import Row
+from headrace.stores.postgres.errors import Violated
 from headrace.stores.postgres.lanes import LaneKey, Lanes
 from headrace.stores.postgres.marks import Mark, Marks, Place, Start
 from headrace.stores.postgres.rows import LANE, read_job
-from headrace.stores.postgres.session import Row, Session
+from headrace.stores.postgres.session import Session
+from headrace.stores.postgres.values import Column, transposed
 
 _FILTERS_MAX = 1000
 _REACH_MIN = 4
@@ -193,3 +194,10 @@ def _gaps(starts: Mapping[int, Start]) -> list[Column]:
         ],
         6,
     )
+
+
+async def held(session: Session, now: datetime, queues: Sequence[str]) -> list[Held]:
+    return [
+        Held(tenant=tenant, queue=queue, limit_key=limit_key, jobs=jobs)
+        for tenant, queue, limit_key, jobs in await session.read("held", now, list(queues))
+    ]

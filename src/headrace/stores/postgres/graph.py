@@ -1,14 +1,16 @@
-"""The graph: edges between jobs, and how far the parents of a job are."""
+"""The graph: edges between jobs, how far the parents of a job are, and what a job has spawned."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from headrace.graph import Join
-from headrace.model import DependencyKind, Edge
-from headrace.stores.postgres.rows import STATE_OF
-from headrace.stores.postgres.session import Row, Session
-from headrace.stores.postgres.texts import storable, storable_or_none
+from headrace.model import DependencyKind, Edge, Job
+from headrace.stores.postgres.drivers import Row
+from headrace.stores.postgres.lanes import Lanes
+from headrace.stores.postgres.rows import STATE_OF, read_jobs
+from headrace.stores.postgres.session import Session
+from headrace.stores.postgres.values import storable, storable_or_none
 
 
 async def edges(session: Session, parent_id: str | None, child_id: str | None) -> list[Edge]:
@@ -49,3 +51,7 @@ def _read_edge(row: Row) -> Edge:
         None if outcome is None else STATE_OF[outcome],
         seen,
     )
+
+
+async def spawned(session: Session, lanes: Lanes, parent_id: str) -> list[Job]:
+    return await read_jobs(await session.read("spawned", storable(parent_id)), lanes)

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from headrace.model import Job, State
-from headrace.stores.base import Backlog, Held, KeyScope, Query, Tally
+from headrace.stores.base import Backlog, KeyScope, Query, Tally
 from headrace.stores.postgres.lanes import Lanes
 from headrace.stores.postgres.rows import STATE_OF, read_jobs
 from headrace.stores.postgres.session import Session
-from headrace.stores.postgres.texts import storable, storable_or_none
+from headrace.stores.postgres.values import storable, storable_or_none
 
 
 async def get(session: Session, lanes: Lanes, ids: Sequence[str]) -> dict[str, Job]:
@@ -43,22 +43,6 @@ async def find(session: Session, lanes: Lanes, query: Query) -> list[Job]:
         max(query.limit, 0),
     )
     return await read_jobs(rows, lanes)
-
-
-async def lapsed(
-    session: Session, lanes: Lanes, now: datetime, limit: int, tenant: str | None
-) -> list[Job]:
-    return await read_jobs(await session.read("lapsed", now, tenant, max(limit, 0)), lanes)
-
-
-async def outlived(
-    session: Session, lanes: Lanes, now: datetime, limit: int, tenant: str | None
-) -> list[Job]:
-    return await read_jobs(await session.read("outlived", now, tenant, max(limit, 0)), lanes)
-
-
-async def spawned(session: Session, lanes: Lanes, parent_id: str) -> list[Job]:
-    return await read_jobs(await session.read("spawned", storable(parent_id)), lanes)
 
 
 async def keyed(session: Session, scopes: Sequence[KeyScope], now: datetime) -> dict[KeyScope, str]:
@@ -101,13 +85,6 @@ async def count(
             failures=failures,
         )
         for (of_tenant, queue, state), (jobs, delayed, failures) in sorted(sums.items())
-    ]
-
-
-async def held(session: Session, now: datetime, queues: Sequence[str]) -> list[Held]:
-    return [
-        Held(tenant=tenant, queue=queue, limit_key=limit_key, jobs=jobs)
-        for tenant, queue, limit_key, jobs in await session.read("held", now, list(queues))
     ]
 
 

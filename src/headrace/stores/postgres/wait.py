@@ -1,4 +1,4 @@
-"""Hints that the log has grown: NOTIFY and LISTEN, debounced. Never the truth, only a reason to look."""
+"""Waiting for the log to grow: hints by NOTIFY and LISTEN, debounced, and polling where one is lost."""
 
 from __future__ import annotations
 
@@ -9,18 +9,41 @@ import time
 from collections.abc import Callable, Iterator
 
 from headrace.errors import HeadraceError
-from headrace.stores.postgres.pool import Connection, Pool
+from headrace.stores.postgres import log
+from headrace.stores.postgres.connection import Connection, Pool
 from headrace.stores.postgres.session import Session
 
 NOTIFY_PAUSE_SECONDS = 0.02
 """At most fifty notifications a second from one process. A NOTIFY takes a lock that the whole server shares
 for the length of a commit: one per insert would halve what many producers can submit."""
+POLL_SECONDS = 0.5
+"""How long a wait trusts that no hint was lost."""
 _RETRY_SECONDS = (0.1, 5.0)
 _CLOSE_SECONDS = 1.0
 
 
+async def wait(session: Session, hints: Hints, after: str, timeout_seconds: float) -> None:
+    """Here the end comes at once, elsewhere within milliseconds or, a hint lost, POLL_SECONDS."""
+    place = log.position(after)
+    end = time.monotonic() + timeout_seconds
+    while True:
+        with hints.hinted() as hint:
+            if await log.has_grown(session, place):
+                return
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(left, POLL_SECONDS)):
+                    await hint.wait()
+                    return
+
+
 class Hints:
-    """Tells other processes of writes here, and tasks here of writes anywhere."""
+    """Tells other processes of writes here, and tasks here of writes anywhere.
+
+    Never the truth, only a reason to look.
+    """
 
     def __init__(self, pool: Pool, session: Session, channel: str) -> None:
         self._pool = pool

@@ -11,12 +11,11 @@ from headrace.errors import Contention
 from headrace.lifecycle import lease_holds
 from headrace.model import Edge, Event, Job
 from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, Kin
-from headrace.stores.postgres import reading
-from headrace.stores.postgres.columns import Column, column
-from headrace.stores.postgres.failures import Violated
+from headrace.stores.postgres import read
+from headrace.stores.postgres.errors import Violated
 from headrace.stores.postgres.lanes import Lanes
 from headrace.stores.postgres.session import Session
-from headrace.stores.postgres.texts import storable, storable_or_none
+from headrace.stores.postgres.values import Column, column, storable, storable_or_none
 
 _TRIES = 20
 _MICROSECOND = timedelta(microseconds=1)
@@ -55,11 +54,11 @@ async def _clash(session: Session, lanes: Lanes, insertion: Insertion) -> Clash 
     """The first kind of clash, if there still is one, in the order fence, parents, kin, ids, keys."""
     fence, now = insertion.fence, insertion.now
     if fence is not None:
-        job = (await reading.get(session, lanes, [fence.job_id])).get(fence.job_id)
+        job = (await read.get(session, lanes, [fence.job_id])).get(fence.job_id)
         if job is None or job.token != fence.token or not lease_holds(job, now):
             return Clash(fence=True)
     if insertion.parents:
-        found = await reading.get(session, lanes, list(insertion.parents))
+        found = await read.get(session, lanes, list(insertion.parents))
         moved = [
             parent_id
             for parent_id, outcome in insertion.parents.items()
@@ -72,11 +71,11 @@ async def _clash(session: Session, lanes: Lanes, insertion: Insertion) -> Clash 
         grown = await session.read("insert_kin", *_kin(insertion.kin))
         if grown:
             return Clash(kin=[job_id for (job_id,) in grown])
-    stored = await reading.seqs_of(session, [job.id for job in insertion.jobs])
+    stored = await read.seqs_of(session, [job.id for job in insertion.jobs])
     if stored:
         return Clash(ids=[job.id for job in insertion.jobs if job.id in stored])
     scopes = [hold.scope for hold in insertion.keys]
-    held = await reading.keyed(session, scopes, now) if scopes else {}
+    held = await read.keyed(session, scopes, now) if scopes else {}
     return Clash(keys=[scope for scope in scopes if scope in held]) if held else None
 
 

@@ -8,9 +8,8 @@ import time
 import asyncpg
 import pytest
 
-from headrace.stores.postgres import PostgresStore, hints
-from headrace.stores.postgres import store as store_module
-from headrace.stores.postgres.hints import Hints
+from headrace.stores.postgres import PostgresStore, wait
+from headrace.stores.postgres.wait import Hints
 from tests.stores.postgres.connections import end_all
 from tests.stores.postgres.jobs import draft, insert
 from tests.stores.postgres.server import without_schema
@@ -44,7 +43,7 @@ async def test_the_own_process_wakes_at_once(
     store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without polling, and without a notification from itself."""
-    monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(wait, "POLL_SECONDS", 60.0)
     await _listen(store)
 
     async def tell_nobody() -> None: ...
@@ -57,7 +56,7 @@ async def test_another_process_is_told(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With polling put out of the way: only the notification can wake it."""
-    monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(wait, "POLL_SECONDS", 60.0)
     await _listen(store)
     other = await PostgresStore.open(postgres_url)
     assert await _woken_after(store, other) < 5
@@ -96,17 +95,17 @@ async def test_many_writes_make_few_notifications(store: PostgresStore, postgres
     )
     start = time.monotonic()
     await asyncio.gather(*(insert(store, draft()) for _ in range(200)))
-    await asyncio.sleep(3 * hints.NOTIFY_PAUSE_SECONDS)
+    await asyncio.sleep(3 * wait.NOTIFY_PAUSE_SECONDS)
     seconds = time.monotonic() - start
     await listener.close()
-    assert 1 <= len(heard) <= seconds / hints.NOTIFY_PAUSE_SECONDS + 1
+    assert 1 <= len(heard) <= seconds / wait.NOTIFY_PAUSE_SECONDS + 1
     assert len(heard) < 200
 
 
 async def test_the_listener_comes_back_after_it_was_cut_off(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store_module, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(wait, "POLL_SECONDS", 60.0)
     await _listen(store)
     await end_all(store, postgres_url)
     await asyncio.sleep(0.5)
@@ -138,7 +137,7 @@ async def test_the_pause_between_notifications_counts_from_the_sending() -> None
     session = SlowSession()
     told = Hints(None, session, "here")  # type: ignore[arg-type]  # it only sends
     told.wrote()
-    await asyncio.sleep(2 * hints.NOTIFY_PAUSE_SECONDS)
+    await asyncio.sleep(2 * wait.NOTIFY_PAUSE_SECONDS)
     session.answer.set()
     told.wrote()
     for _ in range(5):  # no time passes

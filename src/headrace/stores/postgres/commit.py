@@ -1,20 +1,22 @@
-"""Writing what happened to stored jobs: changes, heartbeats, notes, rewrites, deletion."""
+"""Writing what happened to stored jobs, with their events."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
-
-from msgspec.structs import asdict, replace
+from collections.abc import Sequence
 
 from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge
-from headrace.stores.base import Commit, Committed, Extended, Fence, Note, Rewrite
-from headrace.stores.postgres import reading
-from headrace.stores.postgres.columns import Column, column, transposed
+from headrace.stores.base import Commit, Committed
+from headrace.stores.postgres import read
 from headrace.stores.postgres.lanes import Lanes, lane_key
 from headrace.stores.postgres.rows import STATE_OF
 from headrace.stores.postgres.session import Session
-from headrace.stores.postgres.texts import storable, storable_or_none
+from headrace.stores.postgres.values import (
+    Column,
+    column,
+    storable,
+    storable_or_none,
+    transposed,
+)
 
 NO_LANE = 0
 """The number of no lane."""
@@ -51,88 +53,10 @@ async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
     )
 
 
-async def extend(
-    session: Session, leases: Mapping[Fence, float | None], now: datetime
-) -> list[Extended]:
-    rows = await session.write(
-        "extend",
-        [storable(fence.job_id) for fence in leases],
-        [storable(fence.token) for fence in leases],
-        [
-            None if seconds is None else now + timedelta(seconds=seconds)
-            for seconds in leases.values()
-        ],
-        now,
-    )
-    extended = {job_id: Extended(job_id, STATE_OF[state], until) for job_id, state, until in rows}
-    ids = dict.fromkeys(fence.job_id for fence in leases)
-    return [extended[job_id] for job_id in ids if job_id in extended]
-
-
-async def annotate(session: Session, fence: Fence, note: Note, now: datetime) -> bool:
-    ((written,),) = await session.write(
-        "annotate",
-        storable(fence.job_id),
-        storable(fence.token),
-        note.progress,
-        storable_or_none(note.progress_note),
-        note.checkpoint_json,
-        note.log_json,
-        now,
-    )
-    return bool(written)
-
-
-async def rewrite(session: Session, rewrites: Sequence[Rewrite]) -> list[bool]:
-    """Those of the same job at the same version count as one: what the last of them gives is written."""
-    merged: dict[tuple[str, int], Rewrite] = {}
-    for one in rewrites:
-        place = (one.job_id, one.version)
-        merged[place] = _over(merged.get(place), one)
-    if not merged:
-        return []
-    ((seqs,),) = await session.write(
-        "rewrite",
-        *transposed(
-            (
-                (
-                    storable(one.job_id),
-                    one.version,
-                    one.payload_json,
-                    one.result_json,
-                    one.checkpoint_json,
-                    one.log_json,
-                    storable_or_none(one.failure_message),
-                )
-                for one in merged.values()
-            ),
-            7,
-        ),
-    )
-    written = {place: seq is not None for place, seq in zip(merged, seqs, strict=True)}
-    return [written[one.job_id, one.version] for one in rewrites]
-
-
-def _over(first: Rewrite | None, then: Rewrite) -> Rewrite:
-    if first is None:
-        return then
-    given = {name: value for name, value in asdict(then).items() if value is not None}
-    return replace(first, **given)
-
-
-async def delete(session: Session, jobs: Mapping[str, int]) -> bool:
-    if not jobs:
-        return True
-    ((deleted,),) = await session.write(
-        "delete", [storable(job_id) for job_id in jobs], list(jobs.values())
-    )
-    return bool(deleted)
-
-
 async def seqs_of(session: Session, changes: Sequence[Change]) -> list[int]:
     """The seqs of the jobs; a job that was not read from the store is looked up by its id."""
     unread = [change.before.id for change in changes if not change.before.seq]
-    known = await reading.seqs_of(session, unread) if unread else {}
+    known = await read.seqs_of(session, unread) if unread else {}
     return [change.before.seq or known.get(change.before.id, 0) for change in changes]
 
 
