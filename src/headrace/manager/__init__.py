@@ -1,5 +1,6 @@
 """The manager: policy over any store. `JobManager` is the whole of it to the outside."""
 
+from headrace.manager.access import NewToken
 from headrace.manager.attempts import FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, ErrorGroup
@@ -26,6 +27,7 @@ from headrace.manager.settlement import (
 from headrace.manager.submission import Submitted
 from headrace.manager.trimming import Trimmed
 from headrace.manager.upkeep import Maintained
+from headrace.tokens import Token
 
 __all__ = [
     "Batch",
@@ -47,6 +49,7 @@ __all__ = [
     "Lag",
     "Maintained",
     "Matching",
+    "NewToken",
     "Order",
     "Outcome",
     "Overview",
@@ -60,6 +63,7 @@ __all__ = [
     "Stats",
     "Stopped",
     "Submitted",
+    "Token",
     "Trimmed",
     "Unfired",
     "Why",

@@ -25,6 +25,7 @@ from headrace.input_checks import checked, guarding
 from headrace.lifecycle import Command
 from headrace.limits import QueueLimits
 from headrace.manager import (
+    access,
     attempts,
     batches,
     bulk,
@@ -50,6 +51,7 @@ from headrace.manager import (
     upkeep,
     watching,
 )
+from headrace.manager.access import NewToken
 from headrace.manager.attempts import FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, Tell
@@ -86,6 +88,7 @@ from headrace.stores.base import (
     Query,
     WorkerSeen,
 )
+from headrace.tokens import Scope, Token
 
 Tags = Iterable[str] | Mapping[str, Any]
 
@@ -899,6 +902,36 @@ class JobManager:
             limit=limit,
             dry_run=dry_run,
         )
+
+    # --- Tokens: What whoever comes over the network shows, and what it may do with it.
+
+    async def create_token(
+        self,
+        label: str,
+        scopes: Iterable[Scope | str],
+        *,
+        tenant: str | None = None,
+        expires_at: datetime | None = None,
+    ) -> NewToken:
+        """A new token with its secret, which is told this once: only a hash of it is stored.
+
+        Without a tenant it acts for the manager's or, of a manager that is bound to none, for all.
+        """
+        return await access.create(
+            self._context, label, scopes, tenant=tenant, expires_at=expires_at
+        )
+
+    async def list_tokens(self) -> tuple[Token, ...]:
+        """All there are, the oldest first; also those that were revoked or have expired."""
+        return await access.find_all(self._context)
+
+    async def revoke_token(self, token_id: str) -> bool:
+        """Nobody gets in with it from now on. True if it was good until now."""
+        return await access.revoke(self._context, token_id)
+
+    async def token_of(self, secret: str) -> Token | None:
+        """The token with this secret if it is good now, else None. One read, and one write an hour."""
+        return await access.by_secret(self._context, secret)
 
     # --- Upkeep: Leases, lifetimes, dependencies, schedules and retention. Safe from many hosts at once.
 
