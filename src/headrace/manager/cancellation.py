@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 
 from headrace import lifecycle
-from headrace.errors import Contention, Refusal
-from headrace.manager.changes import CONFLICTS_MAX, Changed, change_together, freed_by
+from headrace.errors import Refusal
+from headrace.manager.changes import change_together, freed_by
 from headrace.manager.context import Context
+from headrace.manager.records import Again, retried
 from headrace.manager.selection import Selection, select
 from headrace.model import Category, Change, Failure, Job, State
 from headrace.policy import CancelMode
@@ -44,7 +45,7 @@ async def cancel(
     def command(job: Job) -> lifecycle.Cancel:
         return lifecycle.Cancel(mode=mode or context.policy(job.queue).cancel, failure=failure)
 
-    for _ in range(CONFLICTS_MAX):
+    async def once() -> Cancelled:
         selected = await select(context, chosen)
         report = _sort(context, selected.jobs, selected.not_found, command)
         if dry_run or not report.jobs:
@@ -53,9 +54,13 @@ async def cancel(
         changed = await change_together(
             context, [job for job in selected.jobs if job.id in willing], command
         )
-        if isinstance(changed, Changed):
-            return msgspec.structs.replace(report, jobs=changed.jobs, freed=changed.freed)
-    raise Contention("the jobs kept changing during the cancellation; nothing was cancelled")
+        if changed is None:
+            raise Again
+        return msgspec.structs.replace(report, jobs=changed.jobs, freed=changed.freed)
+
+    return await retried(
+        once, "the jobs kept changing during the cancellation; nothing was cancelled"
+    )
 
 
 def _sort(

@@ -24,13 +24,11 @@ from headrace.errors import (
 )
 from headrace.lifecycle import Command
 from headrace.manager.context import Context
+from headrace.manager.records import CONFLICTS_MAX
 from headrace.model import LEASED, Category, Change, Edge, Failure, Job, State
 from headrace.stores.base import Commit
 
 logger = logging.getLogger("headrace.manager")
-
-CONFLICTS_MAX = 100
-"""Each conflict means that somebody else made progress, so this many in a row is a defect or a storm."""
 
 
 class Changed(msgspec.Struct, frozen=True):

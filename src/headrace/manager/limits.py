@@ -29,11 +29,11 @@ from headrace.allotment import (
     obstacles,
     room,
 )
-from headrace.errors import Contention, InvalidInput, InvalidLimit, StoreError
+from headrace.errors import InvalidInput, InvalidLimit, StoreError
 from headrace.limits import Gate, QueueLimits
 from headrace.manager.admission import ADMISSION
-from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
+from headrace.manager.records import change_record
 from headrace.model import Job
 from headrace.stores.base import GATE, ClaimRequest, Head, Held, Record, Share
 
@@ -137,18 +137,16 @@ async def _put(
     context: Context, kind: str, queue: str, decide: Callable[[bytes | None], bytes | None]
 ) -> bool:
     """Replace a record's body (None: there is none) by what `decide` makes of it. True if there was one."""
-    for _ in range(CONFLICTS_MAX):
-        present = await context.store.records(kind, [queue])
-        record = present[0] if present else Record(kind=kind, name=queue)
+
+    def decided(record: Record) -> tuple[Record | None, bool]:
+        present = bool(record.version)
         body = decide(record.body_json if present else None)
-        if body is not None:
-            done = await context.store.put_record(replace(record, body_json=body))
-        else:
-            done = not present or await context.store.delete_record(record)
-        if done:
-            context.recent.forget(kind)
-            return bool(present)
-    raise Contention(f"the limits of queue {queue} kept changing; try again")
+        return None if body is None else replace(record, body_json=body), present
+
+    what = f"the limits of queue {queue}"
+    was_there = await change_record(context.store, kind, queue, decided, what=what)
+    context.recent.forget(kind)
+    return was_there
 
 
 # --- claiming ------------------------------------------------------------------------------------
@@ -260,16 +258,15 @@ async def _return_unused(
 async def _give_back(
     context: Context, queue: str, charged: QueueLimits, unused: Sequence[tuple[Head, int]]
 ) -> None:
-    for _ in range(CONFLICTS_MAX):
-        found = await context.store.records(GATE, [queue])
-        gate = limits.decode_gate(queue, found[0].body_json) if found else None
+    def decide(record: Record) -> tuple[Record, None]:
+        gate = limits.decode_gate(queue, record.body_json) if record.version else None
         # Under other limits the buckets were filled anew: there is nothing to give back.
         if gate is None or gate.limits != charged:
-            return
+            return record, None
         body = limits.encode(give_back(gate, unused, context.now()))
-        if await context.store.put_record(replace(found[0], body_json=body)):
-            return
-    raise Contention(f"the gate of queue {queue} kept moving; tokens stay taken")
+        return replace(record, body_json=body), None
+
+    await change_record(context.store, GATE, queue, decide, what=f"the gate of queue {queue}")
 
 
 async def catch_up(context: Context, now: datetime) -> None:

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from headrace import graph, lifecycle
-from headrace.errors import Contention
-from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
+from headrace.manager.records import Again, retried
 from headrace.model import Job, State
 
 
@@ -72,7 +71,11 @@ async def _children(context: Context, job: Job) -> Sequence[Job]:
 
 async def _lift(context: Context, job: Job, priority: int, depth: int) -> Job | None:
     """The job with at least this priority and depth; None: it has them, or has ended, or is gone."""
-    for _ in range(CONFLICTS_MAX):
+    seen = job
+
+    async def once() -> Job | None:
+        nonlocal seen
+        job = seen
         if job.is_terminal or (job.priority <= priority and job.depth >= depth):
             return None
         graph.check_depth(job.id, max(job.depth, depth))
@@ -87,5 +90,9 @@ async def _lift(context: Context, job: Job, priority: int, depth: int) -> Job | 
         again = (await context.read([job.id])).get(job.id)
         if again is None:
             return None
-        job = again
-    raise Contention(f"job {job.id} kept changing while it was lifted; it was left as it is")
+        seen = again
+        raise Again
+
+    return await retried(
+        once, f"job {job.id} kept changing while it was lifted; it was left as it is"
+    )

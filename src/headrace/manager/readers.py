@@ -9,9 +9,9 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace import validation
-from headrace.errors import Contention, InvalidInput, LogTrimmed, StoreCorrupt
-from headrace.manager.changes import CONFLICTS_MAX
+from headrace.errors import InvalidInput, LogTrimmed, StoreCorrupt
 from headrace.manager.context import Context
+from headrace.manager.records import change_record
 from headrace.model import Event
 from headrace.stores.base import EventQuery, Record
 
@@ -55,9 +55,9 @@ async def reached(context: Context, name: str, cursor: str, label: str | None) -
         validation.check_text(label, "the label", LABEL_CHARS_MAX)
     # A cursor that is none, or from before what was trimmed, is refused by whoever reads there.
     await context.store.events(EventQuery(after=cursor, limit=1))
-    for _ in range(CONFLICTS_MAX):
+
+    def decide(record: Record) -> tuple[Record, Reader]:
         now = context.now()
-        record = await _find(context, name)
         known = _read(record) if record.version else None
         reader = Reader(
             name=name,
@@ -66,9 +66,9 @@ async def reached(context: Context, name: str, cursor: str, label: str | None) -
             since=now if known is None else known.since,
             reached_at=now,
         )
-        if await context.store.put_record(replace(record, body_json=msgspec.json.encode(reader))):
-            return reader
-    raise Contention(f"reader {name} kept changing; it was left as it is, try again")
+        return replace(record, body_json=msgspec.json.encode(reader)), reader
+
+    return await change_record(context.store, KIND, name, decide, what=f"reader {name}")
 
 
 async def find_all(context: Context) -> tuple[Reader, ...]:
@@ -80,13 +80,13 @@ async def find_all(context: Context) -> tuple[Reader, ...]:
 async def forget(context: Context, name: str) -> bool:
     """True if there was one."""
     check_operator(context)
-    for _ in range(CONFLICTS_MAX):
-        record = await _find(context, name)
-        if not record.version:
-            return False
-        if await context.store.delete_record(record):
-            return True
-    raise Contention(f"reader {name} kept changing; it was left as it is, try again")
+    return await change_record(
+        context.store,
+        KIND,
+        name,
+        lambda record: (None, bool(record.version)),
+        what=f"reader {name}",
+    )
 
 
 async def lag_of(context: Context, reader: Reader) -> Lag:
@@ -123,12 +123,6 @@ def _lag(missing: Sequence[Event]) -> Lag:
         at_least=len(missing) > BEHIND_MAX,
         oldest_at=missing[0].at if missing else None,
     )
-
-
-async def _find(context: Context, name: str) -> Record:
-    """As stored, or one of version 0."""
-    found = await context.store.records(KIND, [name])
-    return found[0] if found else Record(kind=KIND, name=name)
 
 
 def _read(record: Record) -> Reader:

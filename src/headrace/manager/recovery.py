@@ -9,10 +9,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from headrace import lifecycle
-from headrace.errors import Contention
 from headrace.lifecycle import Command
 from headrace.manager.changes import (
-    CONFLICTS_MAX,
     Changed,
     change_together,
     freed_by,
@@ -20,6 +18,7 @@ from headrace.manager.changes import (
     ripple_or_leave,
 )
 from headrace.manager.context import Context
+from headrace.manager.records import Again, retried
 from headrace.manager.selection import every
 from headrace.model import LEASED, Category, Change, Failure, Job
 from headrace.stores.base import Commit, Query
@@ -74,14 +73,16 @@ async def reset_running(context: Context) -> Changed:
 
 
 async def _expire_all(context: Context, query: Query, failure: Failure) -> Changed:
-    for _ in range(CONFLICTS_MAX):
+    async def once() -> Changed:
         jobs = await every(context, query)
         if not jobs:
             return Changed((), {})
         changed = await change_together(context, jobs, lambda _: lifecycle.Expire(failure=failure))
-        if changed is not None:
-            return changed
-    raise Contention("the jobs kept changing; nothing was changed")
+        if changed is None:
+            raise Again
+        return changed
+
+    return await retried(once, "the jobs kept changing; nothing was changed")
 
 
 async def _drain(

@@ -11,14 +11,13 @@ from headrace import completion
 from headrace.envelope import is_sealed, told, unpack
 from headrace.errors import (
     CannotDecrypt,
-    Contention,
     InvalidTransition,
     JobNotFound,
     NotTerminal,
 )
-from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft, KeyRule
+from headrace.manager.records import Again, retried
 from headrace.manager.selection import Selection, select
 from headrace.manager.submission import Submitted, draft_one, store_drafts
 from headrace.model import TERMINAL, Dependency, Job, State, new_id
@@ -30,7 +29,8 @@ REDRIVABLE = frozenset({State.FAILED, State.DEAD, State.CANCELLED})
 
 async def delete(context: Context, chosen: Selection) -> tuple[Job, ...]:
     """Delete ended jobs: all that were meant, or none. Unknown ids are passed over."""
-    for _ in range(CONFLICTS_MAX):
+
+    async def once() -> tuple[Job, ...]:
         jobs = (await select(context, chosen)).jobs
         live = [job for job in jobs if not job.is_terminal]
         if live:
@@ -39,9 +39,11 @@ async def delete(context: Context, chosen: Selection) -> tuple[Job, ...]:
                 "nothing was deleted",
                 job_id=live[0].id,
             )
-        if not jobs or await context.store.delete({job.id: job.version for job in jobs}):
-            return jobs
-    raise Contention("the jobs kept changing; nothing was deleted")
+        if jobs and not await context.store.delete({job.id: job.version for job in jobs}):
+            raise Again
+        return jobs
+
+    return await retried(once, "the jobs kept changing; nothing was deleted")
 
 
 async def cleanup(

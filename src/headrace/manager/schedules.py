@@ -14,7 +14,6 @@ import msgspec
 from headrace import schedules
 from headrace.errors import (
     CannotDecrypt,
-    Contention,
     DuplicateJob,
     DuplicateSchedule,
     HeadraceError,
@@ -25,8 +24,8 @@ from headrace.errors import (
     StoreError,
 )
 from headrace.manager import submission
-from headrace.manager.changes import CONFLICTS_MAX
 from headrace.manager.context import Context
+from headrace.manager.records import Again, retried
 from headrace.manager.schedule_records import (
     find_record,
     find_records,
@@ -62,7 +61,8 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
 async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
     """Store it. One of the same name stays as it is: the same is the answer, another is refused."""
     submission.check(context, tick_spec(wanted, wanted.created_at), own_ids=True)
-    for _ in range(CONFLICTS_MAX):
+
+    async def once() -> Schedule:
         record = await find_record(context, wanted.name, wanted.tenant)
         stored = _replaceable(context, record) if replace else _stored(context, record)
         if stored is not None and schedules.is_same(stored, wanted):
@@ -73,9 +73,11 @@ async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
                 "replace it, or choose another name"
             )
         new = wanted if stored is None else schedules.replaced(stored, wanted)
-        if await context.store.put_record(written(context, record, new)):
-            return new
-    raise _contention(wanted.name)
+        if not await context.store.put_record(written(context, record, new)):
+            raise Again
+        return new
+
+    return await retried(once, _contention(wanted.name))
 
 
 async def find_all(context: Context) -> tuple[Schedule, ...]:
@@ -86,26 +88,30 @@ async def find_all(context: Context) -> tuple[Schedule, ...]:
 
 async def change(context: Context, name: str, decide: Callable[[Schedule], Schedule]) -> Schedule:
     """The schedule after the change, or ScheduleNotFound."""
-    for _ in range(CONFLICTS_MAX):
+
+    async def once() -> Schedule:
         record = await find_record(context, name, _own_tenant(context))
         stored = _stored(context, record)
         if stored is None:
             raise ScheduleNotFound(name)
         new = decide(stored)
-        if new == stored or await context.store.put_record(written(context, record, new)):
-            return new
-    raise _contention(name)
+        if new != stored and not await context.store.put_record(written(context, record, new)):
+            raise Again
+        return new
+
+    return await retried(once, _contention(name))
 
 
 async def remove(context: Context, name: str) -> bool:
     """True if there was one, readable or not. The jobs it has submitted stay."""
-    for _ in range(CONFLICTS_MAX):
+
+    async def once() -> bool:
         record = await find_record(context, name, _own_tenant(context))
-        if record.version == 0:
-            return False
-        if await context.store.delete_record(record):
-            return True
-    raise _contention(name)
+        if record.version and not await context.store.delete_record(record):
+            raise Again
+        return bool(record.version)
+
+    return await retried(once, _contention(name))
 
 
 async def fire(context: Context, limit: int) -> Fired:
@@ -183,5 +189,5 @@ def _replaceable(context: Context, record: Record) -> Schedule | None:
         return None
 
 
-def _contention(name: str) -> Contention:
-    return Contention(f"schedule {name} kept changing; nothing was changed, try again")
+def _contention(name: str) -> str:
+    return f"schedule {name} kept changing; nothing was changed, try again"

@@ -11,7 +11,6 @@ import msgspec
 
 from headrace import completion, graph, lifecycle, spec, validation
 from headrace.errors import (
-    Contention,
     DependencyNotFound,
     DuplicateJob,
     HeadraceError,
@@ -21,9 +20,10 @@ from headrace.errors import (
     SubmissionTimeout,
 )
 from headrace.manager import admission
-from headrace.manager.changes import CONFLICTS_MAX, ripple_or_leave
+from headrace.manager.changes import ripple_or_leave
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft, KeyRule, place
+from headrace.manager.records import Again, retried
 from headrace.model import DEFAULT_TENANT, Job
 from headrace.policy import IdSource, OnDuplicateId, Policy
 from headrace.spec import JobSpec
@@ -92,12 +92,15 @@ async def store_drafts(
     if not drafts:
         return Submitted((), ())
     repeated: dict[str, Job] = {}
-    for _ in range(CONFLICTS_MAX):
+
+    async def once() -> Submitted:
         answer = await _attempt(context, drafts, repeated, spawner)
         if isinstance(answer, Submitted):
             return answer
-        repeated |= await _weigh(context, drafts, answer, spawner)
-    raise Contention("the batch kept clashing with other writes; nothing was stored")
+        repeated.update(await _weigh(context, drafts, answer, spawner))
+        raise Again
+
+    return await retried(once, "the batch kept clashing with other writes; nothing was stored")
 
 
 def draft_all(

@@ -9,11 +9,12 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import completion, lifecycle, validation
-from headrace.errors import Contention, InvalidInput, Refusal, StoreError
+from headrace.errors import InvalidInput, Refusal, StoreError
 from headrace.manager import submission
-from headrace.manager.changes import CONFLICTS_MAX, Changed
+from headrace.manager.changes import Changed
 from headrace.manager.context import Context
 from headrace.manager.priority_inheritance import lift_dependents
+from headrace.manager.records import Again, retried
 from headrace.model import Job
 from headrace.redaction import Redacted
 from headrace.spec import check_correlation_id
@@ -72,7 +73,8 @@ def wanted(
 
 async def update(context: Context, job_id: str, asked: Wanted) -> Changed:
     """The job with what was asked for. What is so already is left, without an event."""
-    for _ in range(CONFLICTS_MAX):
+
+    async def once() -> Changed:
         job = await context.read_one(job_id)
         change = lifecycle.apply(job, await _command(context, job, asked), context.now())
         if change.after == replace(job, version=change.after.version):
@@ -81,12 +83,13 @@ async def update(context: Context, job_id: str, asked: Wanted) -> Changed:
             await _bring_webhook(context, change.after)
             (written,) = await context.store.update([change])
             if not written:
-                continue
+                raise Again
             changed = change.after
         if asked.priority is not UNSET:
             await _lift_or_leave(context, changed)
         return Changed((changed,), {})
-    raise Contention(f"job {job_id} kept changing during the update; nothing was changed")
+
+    return await retried(once, f"job {job_id} kept changing during the update; nothing was changed")
 
 
 async def _lift_or_leave(context: Context, job: Job) -> None:
