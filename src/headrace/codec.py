@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from headrace import envelope, error_text
+from headrace import custom_types, envelope, error_text
 from headrace.errors import InvalidInput, InvalidPayload, PayloadTooLarge
 
 PAYLOAD_BYTES_DEFAULT = 1 << 20
@@ -22,7 +22,7 @@ BYTES_KEY = "$bytes"
 _BYTES_HEAD = b'{"$bytes":"'
 _RESERVED = frozenset({BYTES_KEY, envelope.SEALED_KEY})
 
-_encoder = msgspec.json.Encoder()
+_encoder = msgspec.json.Encoder(enc_hook=custom_types.encode)
 _decoder = msgspec.json.Decoder()
 
 

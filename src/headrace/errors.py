@@ -11,7 +11,9 @@ Two families need no I/O to understand:
 
 from __future__ import annotations
 
+import difflib
 from datetime import datetime, timedelta
+from typing import NoReturn
 
 
 class HeadraceError(Exception):
@@ -474,3 +476,12 @@ class FleetFailed(HeadraceError):
     """A fleet ended because its application, or Spark, does not run there. What it held was given back."""
 
     code = "FLEET_FAILED"
+
+
+def __getattr__(name: str) -> NoReturn:
+    """A guessed name is told those that come near it: `NotFound` is `JobNotFound`, among others."""
+    known = [one for one, kind in globals().items() if isinstance(kind, type) and one[0].isupper()]
+    near = [one for one in known if name in one or one in name]
+    near = near or difflib.get_close_matches(name, known)
+    hint = f": there is {', '.join(near[:4])}" if near and not name.startswith("_") else ""
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}", name=name)

@@ -15,6 +15,7 @@ import msgspec
 
 from headrace import codec
 from headrace.envelope import Seals, is_sealed
+from headrace.job_words import ELSEWHERE, Elsewhere
 from headrace.redaction import Redacted
 
 if TYPE_CHECKING:
@@ -308,6 +309,20 @@ class Job(Redacted, Generic[R_co], frozen=True, kw_only=True):
 
     def is_due(self, now: datetime) -> bool:
         return self.state in CLAIMABLE and self.run_at <= now
+
+    def to_dict(self) -> dict[str, Any]:
+        """The job in JSON values, as `headrace show --json` prints it: without its lease token."""
+        from headrace import job_record  # noqa: PLC0415 - it imports this module
+
+        return job_record.as_dict(self)
+
+    def _repr_html_(self) -> str:
+        from headrace import job_record  # noqa: PLC0415 - as above
+
+        return job_record.as_html(self)
+
+    if not TYPE_CHECKING:  # to type checkers an unknown attribute stays an error
+        locals().update({name: Elsewhere(name) for name in ELSEWHERE})
 
 
 class Event(Redacted, frozen=True, kw_only=True):

@@ -83,7 +83,7 @@ def test_a_wrong_option_is_refused_where_the_task_is_made(wrong: dict[str, Any])
 
 def test_a_mistyped_option_is_told_the_right_one() -> None:
     with pytest.raises(InvalidInput, match="no option 'quueue': did you mean 'queue'"):
-        Headrace("memory:").task(quueue="mail")(lambda: None)
+        Headrace("memory:").task(quueue="mail")(lambda: None)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize(
@@ -177,13 +177,14 @@ async def test_a_job_comes_after_a_job_an_id_or_several() -> None:
 
     async with app:
         first, second = await step.submit(), await step.submit()
-        for after, ids in (
+        given: tuple[tuple[Any, list[str]], ...] = (
             (first, [first.id]),
             (first.id, [first.id]),
             ([first, second.id], [first.id, second.id]),
             ({first.id}, [first.id]),
             (Dependency(first.id, DependencyKind.AFTER_ANY), [first.id]),
-        ):
+        )
+        for after, ids in given:
             spec = step.options(after=after).spec()
             assert [one.job_id for one in dependencies(spec)] == ids
             third = await step.options(after=after).submit()

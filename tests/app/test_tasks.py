@@ -91,22 +91,6 @@ def test_a_wrong_call_is_refused_at_submission(args: Any, kwargs: Any, says: str
     assert says in str(refused.value)
 
 
-def test_an_argument_of_an_unknown_class_is_told_what_may_be_handed_over() -> None:
-    async def place(order: Model) -> None: ...
-
-    _, task = app_with(place)
-    with pytest.raises(
-        InvalidPayload, match=r"arguments are JSON values, dataclasses, .*model_dump"
-    ):
-        task.spec(Model())
-
-
-async def test_a_schedule_by_a_text_is_told_what_it_takes() -> None:
-    async with Headrace("memory:") as app:
-        with pytest.raises(InvalidInput, match="not a Cron or an Every"):
-            await app.schedule("nightly", "0 3 * * *", JobSpec(type="report"))  # type: ignore[arg-type]
-
-
 def test_a_stored_payload_that_does_not_fit_is_refused_before_the_run() -> None:
     async def add(a: int) -> int:
         return a

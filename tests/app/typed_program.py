@@ -1,6 +1,7 @@
-"""A program as users write it, for the type checker: what it must know, and mistakes it must find.
+"""A program as users write it, for type checkers: what they must know, and mistakes they must find.
 
-`make check` reads it: an `ignore` that hides no mistake is an error, too.
+`make check` reads it with mypy, and `test_types.py` with pyright: an `ignore` that hides no mistake is an
+error, too.
 """
 
 from __future__ import annotations
@@ -34,15 +35,19 @@ async def known() -> None:
     assert_type(await app.result(await add.submit(1, 2)), int)
     assert_type(await app.submit(resize, "a.png", width=5), Job[list[str]])
     assert_type(await app.get(job), Job[str])
+    later = greet.options(delay="5m", queue="mail", priority="high", on_success=add)
+    assert_type(await later.submit("Ada"), Job[str])
 
 
 def known_without_a_loop() -> None:
     job = app.sync.submit(add, 1, 2)
     assert_type(job, Job[int])
+    assert_type(add.submit_sync(1, 2), Job[int])
+    assert_type(greet.options(key="once").submit_sync("Ada"), Job[str])
     assert_type(app.sync.wait(job, timeout=30), int)
     assert_type(app.sync.on(object()).submit(greet, "Ada"), Job[str])
     for found in app.sync.find(tasks=[greet]):
-        assert_type(found.state.value, str)
+        assert_type(found.id, str)
 
 
 async def mistakes() -> None:
@@ -56,3 +61,9 @@ async def mistakes() -> None:
     app.sync.wait(app.sync.submit(add, 1, 2)).upper()  # type: ignore[attr-defined]
     app.sync.submitt(greet, "x")  # type: ignore[attr-defined]
     app.sync.on(object()).submit(add, "x", 2)  # type: ignore[call-overload]
+    greet.submit_sync(3)  # type: ignore[call-overload]
+    greet.options(quueue="mail")  # type: ignore[call-arg]
+    greet.options(max_attempts="five")  # type: ignore[arg-type]
+    app.task(dealy=5)  # type: ignore[call-overload]
+    app.task(queue=5)  # type: ignore[call-overload]
+    greet.delay("Ada")  # type: ignore[attr-defined]

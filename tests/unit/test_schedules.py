@@ -145,7 +145,7 @@ def test_an_interval_does_not_drift() -> None:
         "* * * *",
         "61 * * * *",
         "* * * * * * *",
-        "@daily",
+        "@noon",
         "0 0 30 2 *",
         "a b c d e",
         "x" * 999,

@@ -4,8 +4,9 @@ from headrace.app.application import Headrace
 from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware
 from headrace.app.observers import Observer
+from headrace.app.options import Options, TaskOptions
 from headrace.app.results import BatchResult
-from headrace.app.task import Isolation, Options, Task
+from headrace.app.task import Isolation, Task
 
 __all__ = [
     "BatchResult",
@@ -17,4 +18,5 @@ __all__ = [
     "Options",
     "SyncContext",
     "Task",
+    "TaskOptions",
 ]

@@ -14,27 +14,32 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import contextmanager
+from datetime import timedelta
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
+    Never,
     ParamSpec,
     Protocol,
     Self,
     TypeVar,
+    Unpack,
     cast,
     overload,
 )
 
 from headrace import address, validation
+from headrace.app import celery_words
 from headrace.app.bridge import Bridge
 from headrace.app.connections import Connections
 from headrace.app.context import Context, SyncContext
 from headrace.app.middleware import Middleware, Submit, around_submit
 from headrace.app.observers import Observer, observe
+from headrace.app.options import TaskOptions, options_of
 from headrace.app.results import BatchResult, batch_results, result_of
-from headrace.app.task import VERSION_MARK, Isolation, Task, Upcaster, options_of
+from headrace.app.task import VERSION_MARK, Isolation, Task, Upcaster
 from headrace.app.transaction import Transaction
 from headrace.app.workflows import chain, group
 from headrace.clock import Clock
@@ -49,6 +54,7 @@ from headrace.manager.watching import LOOK_SECONDS
 from headrace.model import Job, State
 from headrace.policy import Policies, Policy
 from headrace.schedules import Schedule, When
+from headrace.schedules.when import when_of
 from headrace.spec import JobSpec
 from headrace.stores.base import JobStore
 
@@ -101,6 +107,7 @@ class Headrace:
         webhook_networks: Sequence[str] = (),
         submission_timeout: float = SUBMISSION_TIMEOUT_SECONDS,
         migrate: bool = False,
+        **unknown: Never,
     ) -> None:
         """Connects to nothing yet.
 
@@ -110,6 +117,11 @@ class Headrace:
         `webhook_networks` are private networks that may be told all the same. A submission that the
         store does not acknowledge within `submission_timeout` seconds raises SubmissionTimeout.
         """
+        for name in unknown:
+            raise TypeError(
+                f"Headrace() has no argument {name!r}: "
+                + celery_words.APPLICATION.get(name, "help(Headrace) lists those it has")
+            )
         self.url = address.default_url() if url is None else url
         self.policies = Policies(default=policies) if isinstance(policies, Policy) else policies
         self.tenant = tenant
@@ -149,7 +161,7 @@ class Headrace:
         version: int = 1,
         isolation: str | Isolation | None = None,
         upcasters: Mapping[int, Upcaster] = ...,
-        **options: Any,
+        **options: Unpack[TaskOptions],
     ) -> Registration: ...
 
     def task(
@@ -161,7 +173,7 @@ class Headrace:
         version: int = 1,
         isolation: str | Isolation | None = None,
         upcasters: Mapping[int, Upcaster] = MappingProxyType({}),
-        **options: Any,
+        **options: Unpack[TaskOptions],
     ) -> Any:
         """Register a function under its name, or the one given; options as in `Options`."""
 
@@ -332,12 +344,17 @@ class Headrace:
         async for one in batch_results(manager, _batch_id(batch), self.task_of):
             yield one
 
-    async def schedule(self, name: str, when: When, spec: JobSpec, **options: Any) -> Schedule:
+    async def schedule(
+        self, name: str, when: When | str | timedelta, spec: JobSpec, **options: Any
+    ) -> Schedule:
         """Submit the job at every tick: `Cron("0 3 * * *", "Europe/Berlin")` or `Every(900)`.
+
+        A text is a Cron in UTC (`"0 3 * * *"`, `"@daily"`) or an interval (`"15m"`), as is a timedelta.
 
         Options as in `JobManager.schedule`. The same again changes nothing, so it may stand in start-up code.
         """
-        return await (await self.manager()).schedule(name, when, spec, **options)
+        tick = cast("When", when_of(when))
+        return await (await self.manager()).schedule(name, tick, spec, **options)
 
     @overload
     async def get(self, job: Job[T]) -> Job[T]: ...

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 import msgspec.inspect
 
+from headrace import custom_types
+from headrace.app.annotations import check_annotation
 from headrace.app.context import Context, SyncContext
 from headrace.app.inputs import RESULTS, ResultOf
 from headrace.errors import InvalidInput, InvalidPayload
@@ -28,12 +30,6 @@ _OBJECTS = (
     msgspec.inspect.DictType,
     msgspec.inspect.StructType,
     msgspec.inspect.TypedDictType,
-)
-
-
-_UNKNOWN_CLASS = (
-    " (arguments are JSON values, dataclasses, TypedDicts and msgspec.Structs; of a Pydantic model hand over "
-    "model_dump(mode='json'), to a handler that takes a dict)"
 )
 
 
@@ -56,6 +52,9 @@ class Arguments:
                 )
         self._signature = signature.replace(parameters=own)
         self._fields = [_field(parameter, hints.get(parameter.name, Any)) for parameter in own]
+        for parameter in own:
+            check_annotation(hints.get(parameter.name, Any), name, parameter.name)
+        check_annotation(hints.get("return", Any), name, None)
         self._type = msgspec.defstruct(
             f"{name} arguments",
             self._fields,
@@ -63,7 +62,7 @@ class Arguments:
             frozen=True,
             forbid_unknown_fields=True,
         )
-        self._decoder = msgspec.json.Decoder(self._type)
+        self._decoder = msgspec.json.Decoder(self._type, dec_hook=custom_types.decode)
         self._names = tuple(parameter.name for parameter in own)
         self._returns = hints.get("return", Any)
 
@@ -74,9 +73,9 @@ class Arguments:
             awaited = {name: value for name, value in bound.items() if isinstance(value, ResultOf)}
             for name in awaited:
                 del bound[name]
-            payload: dict[str, Any] = msgspec.to_builtins(bound)
-            msgspec.convert(payload, self._type_without(awaited))
-        except (TypeError, ValueError) as error:
+            payload: dict[str, Any] = _to_builtins(bound)
+            _convert(payload, self._type_without(awaited))
+        except (TypeError, ValueError, NotImplementedError) as error:
             raise InvalidPayload(
                 f"task {self._name!r} cannot be called like that: {error}{_advice(error)}; nothing was stored"
             ) from error
@@ -98,7 +97,7 @@ class Arguments:
     def partial(self, kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """Some arguments as they would stand in a payload."""
         bound = self._signature.bind_partial(**kwargs)
-        payload: dict[str, Any] = msgspec.to_builtins(bound.arguments)
+        payload: dict[str, Any] = _to_builtins(bound.arguments)
         return payload
 
     def with_defaults(self, payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,10 +115,10 @@ class Arguments:
         given = {name: value for name, value in payload.items() if name != RESULTS}
         rest = {name: value for name, value in defaults.items() if name not in awaited}
         try:
-            seen = msgspec.convert({**msgspec.to_builtins(rest), **given}, type_)
+            seen = _convert({**_to_builtins(rest), **given}, type_)
         except msgspec.ValidationError:  # a default need not be of the type that callers must give
-            seen = msgspec.convert(given, type_)
-        whole: dict[str, Any] = msgspec.to_builtins(seen)
+            seen = _convert(given, type_)
+        whole: dict[str, Any] = _to_builtins(seen)
         return {**whole, RESULTS: awaited} if awaited else whole
 
     def check_told(self, told: str) -> None:
@@ -159,11 +158,19 @@ class Arguments:
         if self._returns in (Any, None, type(None)):
             return value
         try:
-            return msgspec.convert(value, self._returns)
-        except (TypeError, msgspec.ValidationError) as error:
+            return _convert(value, self._returns)
+        except (TypeError, NotImplementedError, msgspec.ValidationError) as error:
             raise InvalidPayload(
                 f"the result does not fit what task {self._name!r} says it returns: {error}"
             ) from error
+
+
+def _to_builtins(value: Any) -> Any:
+    return msgspec.to_builtins(value, enc_hook=custom_types.encode)
+
+
+def _convert(value: Any, kind: Any) -> Any:
+    return msgspec.convert(value, kind, dec_hook=custom_types.decode)
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
@@ -197,4 +204,4 @@ def _field(parameter: inspect.Parameter, type_: Any) -> tuple[str, Any] | tuple[
 def _advice(error: Exception) -> str:
     if "ResultOf" in str(error):
         return " (only a whole argument can be a result)"
-    return _UNKNOWN_CLASS if str(error).endswith("is unsupported") else ""
+    return f" ({custom_types.ADVICE})" if str(error).endswith("unsupported") else ""

@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+APPLICATION: Final = {
+    "backend": "leave it out, results are kept in the store",
+    "broker": "write the store's url first, Headrace('redis://localhost')",
+    "broker_url": "write the store's url first, Headrace('redis://localhost')",
+    "connection": "write the store's url first, Headrace('redis://localhost')",
+    "include": "import the modules whose functions are tasks",
+    "result_backend": "leave it out, results are kept in the store",
+}
+"""Arguments of an application."""
+
 OPTIONS: Final = {
     "acks_late": "leave it out, a job is acknowledged when its handler has ended",
     "autoretry_for": "leave it out, every exception is retried but PermanentError",
@@ -17,6 +27,7 @@ OPTIONS: Final = {
     "link": "write on_success=",
     "link_error": "write on_failure=",
     "max_retries": "write max_attempts=, which counts the first attempt, too",
+    "schedule": "write await app.schedule(name, Cron('0 6 * * *'), task.spec())",
     "rate_limit": "limits belong to a queue: headrace limits set QUEUE --rate 10/m",
     "retry_backoff": "write retry=Exponential(), of headrace.retry",
     "soft_time_limit": "write timeout=",
@@ -26,7 +37,7 @@ OPTIONS: Final = {
 }
 """Options of a task or of a call, none of which is also one of ours."""
 
-_SUBMIT = "write await task.submit(…), or app.sync.submit(task, …) without an event loop"
+_SUBMIT = "write await task.submit(…), or task.submit_sync(…) without an event loop"
 _SPEC = "write task.spec(…), for app.chain, app.group and app.submit_batch"
 
 METHODS: Final = {
@@ -38,6 +49,5 @@ METHODS: Final = {
     "send": _SUBMIT,
     "si": _SPEC,
     "signature": _SPEC,
-    "submit_sync": "write app.sync.submit(task, …)",
 }
 """Methods of a task."""

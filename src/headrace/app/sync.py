@@ -6,6 +6,7 @@ Made by `make docs` from the application's own methods; a test fails when it dri
 from __future__ import annotations
 
 from collections.abc import Coroutine, Iterable, Iterator
+from datetime import timedelta
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from headrace.app.results import BatchResult
@@ -112,8 +113,12 @@ class SyncHeadrace(Protocol):
         """
         ...
 
-    def schedule(self, name: str, when: When, spec: JobSpec, **options: Any) -> Schedule:
+    def schedule(
+        self, name: str, when: When | str | timedelta, spec: JobSpec, **options: Any
+    ) -> Schedule:
         """Submit the job at every tick: `Cron("0 3 * * *", "Europe/Berlin")` or `Every(900)`.
+
+        A text is a Cron in UTC (`"0 3 * * *"`, `"@daily"`) or an interval (`"15m"`), as is a timedelta.
 
         Options as in `JobManager.schedule`. The same again changes nothing, so it may stand in start-up code.
         """

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-import difflib
 import enum
 import hashlib
 import inspect
-from collections.abc import Callable, Coroutine, Iterable, Mapping
-from datetime import datetime
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Coroutine, Mapping
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar, Unpack, overload
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from headrace import codec, retry, validation
 from headrace.app import celery_words
 from headrace.app.arguments import Arguments
 from headrace.app.inputs import RESULTS, named_jobs
-from headrace.duration import Seconds
+from headrace.app.options import Options, TaskOptions, options_of
 from headrace.errors import InvalidInput, InvalidLimit, InvalidName, InvalidPayload
 from headrace.input_checks import guarded
-from headrace.model import DEFAULT_QUEUE, Dependency, Job, Priority
+from headrace.model import Dependency, Job
 from headrace.policy import Policies
-from headrace.redaction import Redacted
-from headrace.retry import StoredBackoff
-from headrace.spec import After, JobSpec, checked, dependencies, timeout_of
+from headrace.spec import JobSpec, checked, dependencies, timeout_of
 
 if TYPE_CHECKING:
     from headrace.app.application import Headrace
 
 P = ParamSpec("P")
-R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 T = TypeVar("T")
 
 VERSION_MARK = "@"
@@ -51,53 +47,14 @@ class Isolation(enum.StrEnum):
     """In a child process that can be killed."""
 
 
-class Options(Redacted, frozen=True, kw_only=True):
-    """How the jobs of a task are submitted and run. What is left out comes from the queue's policy.
-
-    A duration is seconds, a timedelta, or text: `90`, `timedelta(minutes=5)`, `"5m"`, `"1h30m"`.
-    """
-
-    queue: str = DEFAULT_QUEUE
-    priority: int | str = Priority.NORMAL
-    """0 to 4, or the level's name: `"high"`."""
-    max_attempts: int | UnsetType | None = UNSET
-    retry: StoredBackoff | None = None
-    timeout: Seconds | UnsetType | None = UNSET
-    """Execution timeout of one attempt. The queue's own is the most that can be asked for."""
-    lease: Seconds | UnsetType | None = UNSET
-    lifetime: Seconds | UnsetType | None = UNSET
-    tags: Iterable[str] | Mapping[str, Any] = ()
-    unique: bool | str | Iterable[str] = False
-    """Only one at a time: True by all arguments, or by those named."""
-    limit_by: str | None = None
-    """The argument whose value the queue's per-key limits count by."""
-    # of single jobs, rather than of the task
-    id: str | None = None
-    key: str | None = None
-    key_hold: Seconds | None = None
-    """Hold the key (or `unique`) for so long, whether or not the job has ended."""
-    tenant: str | None = None
-    delay: Seconds | None = None
-    run_at: datetime | None = None
-    after: After = ()
-    """What must come before: a job, an id, a Dependency, or several of them."""
-    correlation_id: str | None = None
-    callback_url: str | None = None
-    """Told of the job's end by a signed request."""
-    on_success: Task[..., Any] | JobSpec | Iterable[Task[..., Any] | JobSpec] = ()
-    """Run once the job has completed; a task among them is given the job as its argument `job`."""
-    on_failure: Task[..., Any] | JobSpec | Iterable[Task[..., Any] | JobSpec] = ()
-    """Run once the job has ended in any other way."""
-
-
 @guarded
-class Task(Generic[P, R]):
+class Task(Generic[P, R_co]):
     """A registered function. Calling it runs it here and now; `submit` makes a job of the call."""
 
     def __init__(
         self,
         app: Headrace,
-        function: Callable[P, R],
+        function: Callable[P, R_co],
         *,
         name: str,
         version: int,
@@ -133,7 +90,7 @@ class Task(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<task {self.type}>"
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         return self.function(*args, **kwargs)
 
     if not TYPE_CHECKING:  # to type checkers an unknown attribute stays an error
@@ -153,7 +110,7 @@ class Task(Generic[P, R]):
             known.append(older)
         return tuple(type_of(self.name, version) for version in known)
 
-    def options(self, **changes: Any) -> Task[P, R]:
+    def options(self, **changes: Unpack[TaskOptions]) -> Task[P, R_co]:
         """The same task with other options, for single submissions. Names as in `Options`."""
         given = options_of(self.name, changes, self.given)
         return Task(
@@ -258,6 +215,18 @@ class Task(Generic[P, R]):
         """Store the call as a job; with `unique`, give the job that stands for it already."""
         return await self.app.submit(self, *args, **kwargs)
 
+    @overload
+    def submit_sync(
+        self: Task[P, Coroutine[Any, Any, T]], *args: P.args, **kwargs: P.kwargs
+    ) -> Job[T]: ...
+
+    @overload
+    def submit_sync(self: Task[P, T], *args: P.args, **kwargs: P.kwargs) -> Job[T]: ...
+
+    def submit_sync(self, *args: P.args, **kwargs: P.kwargs) -> Job[Any]:
+        """As `submit`, without an event loop."""
+        return self.app.sync.submit(self, *args, **kwargs)
+
     def load(self, job: Job) -> dict[str, Any]:
         """The keyword arguments for a run of the job, whatever version it was submitted as."""
         version = version_of(job.type)
@@ -290,20 +259,6 @@ def type_of(name: str, version: int) -> str:
 def version_of(type_: str) -> int:
     _, mark, version = type_.partition(VERSION_MARK)
     return int(version) if mark else 1
-
-
-def options_of(task: str, given: Mapping[str, Any], base: Options | None = None) -> Options:
-    """The options by their names, over those of `base`. Raises InvalidInput for a name that is none."""
-    known = Options.__struct_fields__
-    unknown = next((name for name in given if name not in known), None)
-    if unknown is not None:
-        meant = difflib.get_close_matches(unknown, known, n=1)
-        hint = f"did you mean {meant[0]!r}?" if meant else f"known are {', '.join(known)}"
-        hint = celery_words.OPTIONS.get(unknown, hint)
-        raise InvalidInput(
-            f"task {task!r}: there is no option {unknown!r}: {hint}; {validation.UNCHANGED}"
-        )
-    return Options(**given) if base is None else msgspec.structs.replace(base, **given)
 
 
 def _check_timeout(template: JobSpec, policies: Policies) -> None:

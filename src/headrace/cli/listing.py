@@ -11,11 +11,11 @@ from rich.text import Text
 from headrace import duration
 from headrace.cli.exits import Exit, one_line
 from headrace.cli.output import id_text, state_text
-from headrace.cli.records import JobRecord, job_record
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.cli.table import Column
 from headrace.cli.values import MOMENT
+from headrace.job_record import JobRecord, job_record
 from headrace.model import DEFAULT_TENANT, Job, Priority, State
 
 COLUMNS = (

@@ -7,11 +7,10 @@ the JSON that is stored; where they are encrypted and there is no key, as an `en
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
-from headrace.envelope import published
+from headrace.job_record import raw
 from headrace.manager import FailedAttempt
 from headrace.model import (
     Category,
@@ -19,55 +18,9 @@ from headrace.model import (
     Edge,
     Event,
     EventKind,
-    Failure,
-    Job,
     State,
 )
 from headrace.redaction import Redacted
-
-NULL = msgspec.Raw(b"null")
-
-
-class JobRecord(Redacted, frozen=True, kw_only=True):
-    """A job, as `show`, `list` and others print it."""
-
-    id: str
-    tenant: str
-    queue: str
-    type: str
-    state: State
-    priority: int
-    tags: tuple[str, ...]
-    payload: msgspec.Raw
-    result: msgspec.Raw
-    failure: Failure | None
-    attempt: int
-    max_attempts: int | None
-    failures: int
-    losses: int
-    assignee: str | None
-    progress: float | None
-    progress_note: str | None
-    checkpoint: msgspec.Raw
-    created_at: datetime
-    run_at: datetime
-    updated_at: datetime
-    started_at: datetime | None
-    assigned_at: datetime | None
-    lease_until: datetime | None
-    last_failed_at: datetime | None
-    finalized_at: datetime | None
-    expires_at: datetime | None
-    lease_seconds: float | None
-    timeout_seconds: float | None
-    key: str | None
-    limit_key: str | None
-    previous_id: str | None
-    parent_id: str | None
-    correlation_id: str | None
-    callback_url: str | None
-    depth: int
-    version: int
 
 
 class FailedAttemptRecord(Redacted, frozen=True, kw_only=True):
@@ -123,30 +76,11 @@ class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
     detail: msgspec.Raw
 
 
-def job_record(job: Job) -> JobRecord:
-    return JobRecord(**job_fields(job))
-
-
-def job_fields(job: Job) -> dict[str, Any]:
-    """The fields of a job's record, for records that have more."""
-    same = {
-        name: getattr(job, name)
-        for name in JobRecord.__struct_fields__
-        if name not in ("payload", "result", "checkpoint")
-    }
-    return {
-        **same,
-        "payload": _raw(job.payload_json),
-        "result": _raw(job.result_json),
-        "checkpoint": _raw(job.checkpoint_json),
-    }
-
-
 def event_record(event: Event) -> EventRecord:
     same = {
         name: getattr(event, name) for name in EventRecord.__struct_fields__ if name != "detail"
     }
-    return EventRecord(**same, detail=_raw(event.detail_json))
+    return EventRecord(**same, detail=raw(event.detail_json))
 
 
 def failed_attempt_record(attempt: FailedAttempt) -> FailedAttemptRecord:
@@ -162,7 +96,3 @@ def parent_record(edge: Edge) -> DependencyRecord:
 def child_record(edge: Edge) -> DependencyRecord:
     """The job that waits."""
     return DependencyRecord(job_id=edge.child_id, kind=edge.kind, outcome=edge.outcome)
-
-
-def _raw(encoded: bytes | None) -> msgspec.Raw:
-    return NULL if encoded is None else msgspec.Raw(published(encoded))

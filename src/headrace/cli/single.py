@@ -16,16 +16,14 @@ from headrace.cli.output import id_text, state_text
 from headrace.cli.records import (
     DependencyRecord,
     FailedAttemptRecord,
-    JobRecord,
     child_record,
     failed_attempt_record,
-    job_fields,
-    job_record,
     parent_record,
 )
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.envelope import is_sealed, published, told, unpack
+from headrace.job_record import JobRecord, job_fields, job_record
 from headrace.manager import FailedAttempt, Reason, Why
 from headrace.model import Job, Priority
 

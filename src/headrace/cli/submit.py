@@ -14,11 +14,11 @@ from headrace.cli.batch import BATCH, Batch
 from headrace.cli.exits import Exit
 from headrace.cli.output import id_text, note, state_text
 from headrace.cli.progress import progress
-from headrace.cli.records import JobRecord, job_fields
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.cli.values import ATTEMPTS, MOMENT, PAYLOAD, PRIORITY, SECONDS
 from headrace.errors import DependencyNotFound, HeadraceError, InvalidBatch, JobNotFound
+from headrace.job_record import JobRecord, job_fields
 from headrace.manager import Submitted
 from headrace.model import DEFAULT_QUEUE, Dependency, DependencyKind, Priority
 from headrace.spec import JobSpec, dependencies

@@ -8,10 +8,10 @@ import click
 
 from headrace.cli.exits import Exit
 from headrace.cli.output import id_text, state_text
-from headrace.cli.records import JobRecord, job_fields
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.cli.values import PRIORITY
+from headrace.job_record import JobRecord, job_fields
 from headrace.model import Job, Priority
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator
-from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -15,15 +15,40 @@ from msgspec.structs import force_setattr
 
 from headrace import validation
 from headrace.clock import from_us, to_us
-from headrace.duration import Seconds
+from headrace.duration import Seconds, parse
 from headrace.errors import InvalidSchedule
 
 INTERVAL_SECONDS_MIN = 1.0
 EXPRESSION_CHARS_MAX = 256
 
 
-class Cron(msgspec.Struct, frozen=True, tag_field="kind", tag="cron"):
+_ALIASES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+
+
+class _CronMeta(type(msgspec.Struct)):  # type: ignore[misc]
+    """Tells those who write what other libraries call the zone how it is called here."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        for name in ("timezone", "tz"):
+            if name in kwargs:
+                raise InvalidSchedule(
+                    f"a Cron has no {name!r}: write zone='Europe/Berlin'; {validation.UNCHANGED}"
+                )
+        return super().__call__(*args, **kwargs)
+
+
+class Cron(msgspec.Struct, frozen=True, tag_field="kind", tag="cron", metaclass=_CronMeta):
     """A cron expression, read in a time zone: minute, hour, day, month, weekday; or a second before them.
+
+    Also `@hourly`, `@daily`, `@weekly`, `@monthly` and `@yearly`.
 
     When clocks are put forward, what falls into the gap comes at its end; when they are put back, it
     comes once, the first time. That is for expressions of five fields that name an hour and a minute:
@@ -35,6 +60,8 @@ class Cron(msgspec.Struct, frozen=True, tag_field="kind", tag="cron"):
     zone: str = "UTC"
 
     def __post_init__(self) -> None:
+        if type(self.expression) is str:
+            force_setattr(self, "expression", _ALIASES.get(self.expression, self.expression))
         _check_expression(
             validation.check_text(self.expression, "the cron expression", EXPRESSION_CHARS_MAX)
         )
@@ -83,6 +110,16 @@ class Every(msgspec.Struct, frozen=True, tag_field="kind", tag="every"):
 
 
 When = Cron | Every
+
+
+def when_of(given: object) -> object:
+    """What stands for a Cron or an Every: an expression, such as "0 6 * * *" or "@daily", or a duration."""
+    if isinstance(given, str):
+        try:
+            return Every(parse(given))
+        except ValueError:
+            return Cron(given)
+    return Every(given.total_seconds()) if isinstance(given, timedelta) else given
 
 
 @functools.lru_cache(maxsize=4096)
