@@ -42,7 +42,7 @@ class Stranger:
 ORDER = Order(lines=[Line(sku="a", count=2)], at=datetime(2026, 5, 1, tzinfo=UTC))
 
 
-def make(url: str) -> tuple[Headrace, Any, Any, Any]:
+def make(url: str) -> tuple[Headrace, Any, Any]:
     app = Headrace(url)
 
     @app.task
@@ -56,11 +56,13 @@ def make(url: str) -> tuple[Headrace, Any, Any, Any]:
         assert isinstance(parcel.order.lines[0], Line)
         return Label(parcel, text="fragile")
 
-    @app.task(isolation="process")
-    async def read(label: Label) -> Order:
-        return label.parcel.order
-
-    return app, pack, stick, read
+    return app, pack, stick
 
 
-app, _, _, read = make("memory:")
+app = Headrace("memory:")
+
+
+@app.task(isolation="process")
+async def read(label: Label) -> Order:
+    assert isinstance(label.parcel.order, Order)
+    return label.parcel.order

@@ -16,7 +16,7 @@ from tests.app.custom_tasks import ORDER, Label, Line, Order, Parcel, Stranger, 
 
 
 async def test_they_go_in_and_come_out_as_what_they_were(store_url: str) -> None:
-    app, pack, stick, _ = make(store_url)
+    app, pack, stick = make(store_url)
     async with app:
         packed = await pack.submit(ORDER, others=[ORDER])
         stuck = await stick.submit(result_of(packed))
@@ -45,7 +45,7 @@ def wrong() -> Iterator[tuple[Any, str]]:
 
 @pytest.mark.parametrize(("given", "says"), list(wrong()))
 def test_what_does_not_fit_a_model_is_told_where_in_one_line(given: Any, says: str) -> None:
-    _, pack, _, _ = make("memory:")
+    _, pack, _ = make("memory:")
     with pytest.raises(InvalidPayload) as refused:
         pack.spec(given)
     assert says in str(refused.value)
