@@ -59,7 +59,7 @@ async def find_ahead(context: Context, job: Job, takers: Sequence[WorkerSeen]) -
         for head in before:
             key = (head.queue, head.priority)
             found[key] = _with(found.get(key), head, job, limited=head.queue in limited)
-    return tuple(sorted(found.values(), key=lambda one: (one.priority, one.run_at)))
+    return tuple(sorted(found.values(), key=lambda one: (one.priority, one.run_at, one.queue)))
 
 
 def _names(names: Sequence[str] | None) -> tuple[str, ...] | None:

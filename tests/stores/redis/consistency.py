@@ -13,6 +13,7 @@ from headrace.stores.redis.codes import STATE_CODE
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.rows import handle_of, more_of
 
+BLOCK_JOBS = 256  # as in blocks.lua
 Index = dict[str, dict[str, float]]
 
 
@@ -39,9 +40,24 @@ async def check(store: RedisStore) -> None:
     for name in ("rows", "bodies"):
         fields = await store._server.read("HKEYS", _key(store, name))
         assert {field.decode() for field in fields} == {handle_of(job.seq) for job in jobs}, name
+    await _check_blocks(store, jobs, lanes)
     apart = {f"{handle_of(job.seq)}{letter}" for job in jobs for letter, _ in more_of(job)}
     fields = await store._server.read("HKEYS", _key(store, "more"))
     assert {field.decode() for field in fields} == apart, "more"
+
+
+async def _check_blocks(store: RedisStore, jobs: list[Job], lanes: dict[str, int]) -> None:
+    """Each block counts its jobs exactly, and names at least their lanes and workers."""
+    flat = await store._server.read("HGETALL", _key(store, "blocks"))
+    entries = {int(block): entry.decode() for block, entry in _pairs(flat)}
+    unlisted = int(await store._server.read("HGET", _key(store, "sequences"), "unlisted") or 0)
+    listed = [job for job in jobs if job.seq // BLOCK_JOBS >= unlisted]
+    counted = Counter(job.seq // BLOCK_JOBS for job in listed)
+    assert {block: int(entry.split(" ")[0]) for block, entry in entries.items()} == counted
+    for job in listed:
+        head, *workers = entries[job.seq // BLOCK_JOBS].split("\n")
+        assert _line(job, lanes).partition(":")[0] in head.split(" ")[1:], job.id
+        assert job.assignee is None or {job.assignee, "*"} & set(workers), job.id
 
 
 def _indexes(jobs: list[Job], lanes: dict[str, int]) -> Index:

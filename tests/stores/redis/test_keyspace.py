@@ -7,8 +7,8 @@ from headrace.manager import JobManager
 from headrace.spec import JobSpec
 from headrace.stores.redis import RedisStore
 
-# The log, where the histories of deleted jobs start in it, the last numbers given, and lanes.
-STAYS = {"events", "gone", "lane_ids", "lanes", "numbers", "schema", "workers"}
+# The log, where the histories of deleted jobs start in it, the last number given of each sequence, and lanes.
+STAYS = {"events", "gone", "lane_ids", "lanes", "sequences", "schema", "workers"}
 
 
 async def _names(store: RedisStore) -> set[str]:

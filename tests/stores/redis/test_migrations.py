@@ -130,6 +130,28 @@ async def test_a_process_of_the_old_version_cannot_write_any_more(old_url: str) 
     store = await RedisStore.open(old_url, migrate=True)
     with pytest.raises(StoreCorrupt, match="nothing was written"):
         await store._server.write("HINCRBY", store._server.keys.of("counters"), "events", 1)
+    with pytest.raises(StoreCorrupt, match="nothing was written"):
+        await store._server.write("HINCRBY", store._server.keys.of("numbers"), "events", 1)
+    await store.close()
+
+
+async def test_jobs_from_before_blocks_are_found_and_new_ones_are_listed(
+    old_url: str, old: Snapshot
+) -> None:
+    store = await RedisStore.open(old_url, migrate=True)
+    kind, worker = old.jobs[0].type, next(job.assignee for job in old.jobs if job.assignee)
+    wanted = [job.id for job in old.jobs if job.type == kind]
+    new = await insert(store, *(draft(type=kind if n == 299 else "new") for n in range(300)))
+    assert new[0].seq % 256 == 0
+    found = await store.find(Query(types=[kind], limit=1000))
+    assert [job.id for job in found] == [*wanted, new[299].id]
+    newest = await store.find(Query(types=[kind], limit=1000, newest_first=True))
+    assert [job.id for job in newest] == [new[299].id, *reversed(wanted)]
+    held = await store.find(Query(assignee=worker, limit=1000))
+    assert [job.id for job in held] == [job.id for job in old.jobs if job.assignee == worker]
+    await check(store)
+    await store.delete({job.id: job.version for job in found})
+    await check(store)
     await store.close()
 
 

@@ -63,7 +63,7 @@ async def events(server: Server, query: EventQuery) -> list[Event]:
 
 async def tail(server: Server) -> str:
     """The cursor of the log's present end."""
-    seq = await server.read("HGET", server.keys.of("numbers"), "events")
+    seq = await server.read("HGET", server.keys.of("sequences"), "events")
     return "" if seq in (None, b"0") else str(int(seq))
 
 

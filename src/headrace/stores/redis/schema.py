@@ -6,10 +6,10 @@ from headrace.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt, StoreUnava
 from headrace.stores.redis.scripts import Script
 from headrace.stores.redis.server import Server
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 _OPEN = Script("open")
-_STEPS = {1: Script("migrate_2")}
+_STEPS = {1: Script("migrate_2"), 2: Script("migrate_3")}
 """By the version they start from. Each is one atomic step, and does nothing to another version."""
 
 

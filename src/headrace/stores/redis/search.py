@@ -169,6 +169,7 @@ async def _scan(server: Server, query: Query) -> list[Job]:
             False if lanes is None else lanes,
             False if states is None else states,
             texts,
+            False if query.assignee is None else query.assignee,
         )
     )
     wanted = pack_filter(query)
@@ -176,7 +177,7 @@ async def _scan(server: Server, query: Query) -> list[Job]:
     after: Argument = "" if query.after_seq is None else query.after_seq
     found: list[Job] = []
     while len(found) < query.limit:
-        reply, after = await server.read_script(
+        reply, after, _ = await server.read_script(
             _SCAN,
             wanted,
             promising,

@@ -1,7 +1,7 @@
 -- claim: lease due jobs, in the order priority, run_at, seq.
 --
--- uses     rows writes lanes lines lineup places log heap reply records requests walks picking leasing
--- keys     rows bodies more leases blocked counts failures lanes numbers events pauses root
+-- uses     rows writes blocks lanes lines lineup places log heap reply records requests walks picking leasing
+-- keys     rows bodies more leases blocked blocks counts failures lanes sequences events pauses root
 -- derived  those of lines and records
 -- args     1  the request, as in requests
 --          2  where to go on: { priority, { run_at, handle } } packed, or ''

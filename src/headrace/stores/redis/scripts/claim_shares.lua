@@ -1,7 +1,7 @@
 -- claim_shares: lease due jobs of given lanes, so many of each, and replace the gates that allowed it.
 --
--- uses     rows writes lanes lines lineup places log heap reply records requests walks picking leasing
--- keys     rows bodies more leases blocked counts failures lanes lane_ids numbers events pauses root
+-- uses     rows writes blocks lanes lines lineup places log heap reply records requests walks picking leasing
+-- keys     rows bodies more leases blocked blocks counts failures lanes lane_ids sequences events pauses root
 -- derived  those of lines and records
 -- args     1     the request, as in requests
 --          2     { lanes { { names as JSON, jobs } }, shares { { place of its lane, jobs } } }: a lane may

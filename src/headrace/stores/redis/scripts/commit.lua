@@ -1,7 +1,7 @@
 -- commit: write changes whose jobs are still as they were read.
 --
--- uses     rows writes lanes lines lineup places log edges holding
--- keys     jobs rows more leases expiry blocked counts failures lanes numbers keys edges unseen
+-- uses     rows writes blocks lanes lines lineup places log edges holding
+-- keys     jobs rows more leases expiry blocked blocks counts failures lanes sequences keys edges unseen
 --          events root
 -- derived  those of lines, places and edges
 -- args     1            { number of changes, together, leases as read, seen edges { { parent, child } },
@@ -93,7 +93,10 @@ for index = 1, count do
     flags = write_more(handle, 'f', failure, ARGV[first + 3], flags)
     local event = log_event(before.lane, before.event, ARGV[first + 1])
     local packed = front(before.lane, flags, event) .. string.sub(ARGV[first], at)
-    local after = read_row(packed)
+    local after = read_rest(read_row(packed), packed)
+    if after.assignee ~= '' and after.assignee ~= before.assignee then
+      note_worker(tonumber(handle), after.assignee)
+    end
     if LEASED[before.state] and LEASED[after.state] then
       lease = redis.call('ZSCORE', K.leases, handle) or '+inf'
     elseif lease == NONE then
@@ -108,6 +111,7 @@ for index = 1, count do
     end
   end
 end
+write_blocks(false)
 write_all()
 write_lists()
 local any_edges = redis.call('EXISTS', K.edges) == 1

@@ -1,7 +1,7 @@
 -- delete: remove jobs with their keys and the edges into them, all or none. Events stay.
 --
--- uses     rows writes lanes lines lineup places edges holding start
--- keys     jobs rows bodies more leases expiry blocked counts failures lanes numbers keys edges
+-- uses     rows writes blocks lanes lines lineup places edges holding start
+-- keys     jobs rows bodies more leases expiry blocked blocks counts failures lanes sequences keys edges
 --          unseen events gone root
 -- derived  {root}:tag:<tag>, {root}:spawned:<parent id> and those of lines, places and edges
 -- args     1            number of jobs
@@ -35,6 +35,7 @@ for index = 1, count do
   local id, handle, row = ids[index], handles[index], rows[index]
   if row then
     leave(row, handle)
+    note_count(tonumber(handle), -1)
     zrem(K.jobs, id)
     zrem(K.expiry, handle)
     hdel(K.rows, handle)
@@ -60,6 +61,7 @@ for index = 1, count do
     end
   end
 end
+write_blocks(false)
 write_all()
 write_lists()
 if redis.call('EXISTS', K.edges) == 1 then

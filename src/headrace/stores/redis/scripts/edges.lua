@@ -1,7 +1,7 @@
 -- edges: the edges from a parent, or into a child, in the order they were stored.
 --
 -- uses     rows edges
--- keys     root edges unseen numbers
+-- keys     root edges unseen sequences
 -- derived  those of edges
 -- args     1 from or into   2 the id   3 after this ordinal   4 at most so many
 -- returns  { flat: parent, child, kind, outcome or '', seen (1 or 0); the last ordinal }

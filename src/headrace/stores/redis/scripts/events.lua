@@ -1,7 +1,7 @@
 -- events: read on in the event log.
 --
 -- uses     rows lanes start
--- keys     events lanes numbers
+-- keys     events lanes sequences
 -- args     1 after this seq   2 at most so many   3 only of this tenant, or ''   4 1 if none may be missing
 -- returns  { lanes, flat: number, names as JSON; events, flat: seq, lane, packed with its link; the last seq
 --          looked at; 1 if the log may hold more after that }

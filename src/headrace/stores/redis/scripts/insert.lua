@@ -1,7 +1,7 @@
 -- insert: store new jobs with their events, edges and keys, or nothing.
 --
--- uses     rows writes lanes numbering lines lineup places log edges holding
--- keys     jobs rows bodies more leases expiry blocked counts failures lanes lane_ids numbers keys
+-- uses     rows writes blocks lanes numbering lines lineup places log edges holding
+-- keys     jobs rows bodies more leases expiry blocked blocks counts failures lanes lane_ids sequences keys
 --          edges unseen events gone root
 -- derived  {root}:tag:<tag>            zset  jobs that have the tag, by seq
 --          {root}:spawned:<parent id>  zset  jobs that the parent spawned, by seq
@@ -134,7 +134,7 @@ local function last_event_of_gone(id)
 end
 
 local flags = {}
-local first_seq = redis.call('HINCRBY', K.numbers, 'jobs', count) - count + 1
+local first_seq = redis.call('HINCRBY', K.sequences, 'jobs', count) - count + 1
 for _, one in ipairs(more) do
   local index, letter, value = unpack(one)
   flags[index] = (flags[index] or 0) + MORE[letter]
@@ -158,7 +158,12 @@ for index = 0, count - 1 do
     zadd(K.root .. ':spawned:' .. parent, seq, handle)
   end
   local packed = front(lane, bits, event) .. string.sub(ARGV[argument], at)
-  local row = read_row(packed)
+  local row = read_rest(read_row(packed), packed)
+  note_count(seq, 1)
+  note_lane(seq, lane)
+  if row.assignee ~= '' then
+    note_worker(seq, row.assignee)
+  end
   enter(row, handle, packed, lease == NONE and '+inf' or lease)
   zadd(K.jobs, seq, id)
   hset(K.rows, handle, packed)
@@ -176,6 +181,7 @@ end
 for _, hold in ipairs(holds) do
   hset(K.keys, hold[1], cmsgpack.pack({ hold[2], hold[3], hold[4] }))
 end
+write_blocks(true)
 write_all()
 write_lists()
 for edges = argument, #ARGV do

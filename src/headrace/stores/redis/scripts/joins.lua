@@ -1,7 +1,7 @@
 -- joins: how many parents of each child are open or ended, and how.
 --
 -- uses     rows edges
--- keys     root edges unseen numbers
+-- keys     root edges unseen sequences
 -- derived  {root}:join:<child id>, see edges
 -- args     ids of children
 -- returns  per child: its slots that are not zero, as in edges (na: needed and abandoned, ao: any and

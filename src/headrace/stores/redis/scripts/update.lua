@@ -1,7 +1,7 @@
 -- update: write what an update says of jobs that are still as they were read.
 --
--- uses     rows writes lanes numbering lines lineup places log holding bodies
--- keys     jobs rows bodies leases expiry blocked counts failures lanes lane_ids numbers keys events root
+-- uses     rows writes blocks lanes numbering lines lineup places log holding bodies
+-- keys     jobs rows bodies leases expiry blocked blocks counts failures lanes lane_ids sequences keys events root
 -- derived  {root}:tag:<tag>, see insert, and those of lines and places (same hash tag as the root)
 -- args     per job: id; as read: version, state, lane (names as JSON); lane, row, body behind the payload, event
 -- returns  per job: 1 written, 0 left alone
@@ -48,6 +48,7 @@ for index = 1, count do
     local event = log_event(lane, before.event, ARGV[first + 8])
     local packed = front(lane, before.flags, event) .. ARGV[first + 6]
     local after = read_row(packed)
+    note_lane(tonumber(handle), lane)
     leave(before, handle)
     enter(after, handle, packed, redis.call('ZSCORE', K.leases, handle) or '+inf')
     retag(handle, before.tags, after.tags)
@@ -55,6 +56,7 @@ for index = 1, count do
     hset(K.bodies, handle, with_rest(redis.call('HGET', K.bodies, handle), ARGV[first + 7]))
   end
 end
+write_blocks(false)
 write_all()
 write_lists()
 return answers

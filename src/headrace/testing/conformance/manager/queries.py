@@ -105,6 +105,16 @@ async def goes_first(env: Env) -> None:
     assert await told("bulk-1") == [(Why.NO_ROOM, [])]
 
 
+@suite.case("explain", "names queues whose first jobs are of one time in the order of their names")
+async def goes_first_at_once(env: Env) -> None:
+    manager = await env.manager()
+    await manager.submit_many([JobSpec(type="t", queue=queue) for queue in ("z", "m", "a", "b")])
+    await submit(manager, "later", queue="web", priority=3)
+    await look_in(manager, "w", "a", "b", "m", "web", "z")
+    (reason,) = (await manager.explain("later")).reasons
+    assert [one["queue"] for one in reason.facts["before"]] == ["a", "b", "m", "z"]
+
+
 @suite.case("explain", "tells a tenant of no other's queues")
 async def goes_first_of_a_tenant(env: Env) -> None:
     manager = await env.manager()

@@ -1,6 +1,6 @@
 -- edges: the dependency graph.
 --
--- keys     root edges unseen numbers
+-- keys     root edges unseen sequences
 -- derived  {root}:from:<parent id>  zset  children, in the order the edges were stored
 --          {root}:into:<child id>   zset  parents, likewise
 --          {root}:join:<child id>   hash  how many parents per (must complete, outcome): what makes
@@ -32,7 +32,7 @@ local function slot_of(kind, outcome)
 end
 
 local function next_ordinal()
-  return redis.call('HINCRBY', K.numbers, 'edges', 1)
+  return redis.call('HINCRBY', K.sequences, 'edges', 1)
 end
 
 local function write_edge(parent, child, kind, outcome, seen)

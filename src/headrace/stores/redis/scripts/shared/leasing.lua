@@ -1,6 +1,6 @@
 -- leasing: the one transition that the store makes by itself.
 --
--- keys     rows bodies
+-- keys     rows bodies blocks
 --
 -- What is written equals `lifecycle.apply(job, Claim(...), now)`, field by field and event included:
 -- picking and leasing must be one step, so the rule is repeated here, and a test compares the two.
@@ -56,7 +56,9 @@ local function lease_jobs(handles, lines)
   for index, packed in ipairs(rows) do
     local id = struct.unpack(NAMES, bodies[index])
     rows[index], leases[index] = lease_job(read_row(packed), packed, handles[index], id)
+    note_worker(tonumber(handles[index]), worker)
   end
+  write_blocks(false)
   write_all()
   write_lists()
   return jobs_reply(handles, rows, bodies, leases)

@@ -1,6 +1,6 @@
 -- log: appending to the event log.
 --
--- keys     numbers events
+-- keys     sequences events
 --
 -- The log is a stream whose entry ids are <seq>-0, without gaps. Each entry has one field: the lane,
 -- the seq of the same job's event before it (0: none) and the event as log.py packs it. The chain of
@@ -10,7 +10,7 @@ local next_event
 
 -- Take `count` seqs; `log_event` uses them up in order.
 local function reserve_events(count)
-  next_event = redis.call('HINCRBY', K.numbers, 'events', count) - count + 1
+  next_event = redis.call('HINCRBY', K.sequences, 'events', count) - count + 1
 end
 
 local function log_event(lane, previous, packed)

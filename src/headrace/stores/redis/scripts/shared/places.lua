@@ -16,7 +16,8 @@ local function enter(row, handle, packed, lease)
   elseif LEASED[state] then
     zadd(K.leases, lease, handle)
   elseif TERMINAL[state] then
-    zadd(finished_key(state), read_rest(row, packed).finalized_at, handle)
+    local finalized_at = row.finalized_at or read_rest(row, packed).finalized_at
+    zadd(finished_key(state), finalized_at, handle)
   else
     zadd(K.blocked, tonumber(handle), handle)
   end

@@ -1,6 +1,6 @@
 -- start: where the event log begins.
 --
--- keys     numbers events
+-- keys     sequences events
 
 -- The seq of the last event that was trimmed, 0 if none was. Seqs have no gaps, so it is the one before the
 -- first entry or, where all are gone, the last that was given.
@@ -9,5 +9,5 @@ local function trimmed_upto()
   if first then
     return tonumber(string.match(first[1], '^%d+')) - 1
   end
-  return tonumber(redis.call('HGET', K.numbers, 'events') or 0)
+  return tonumber(redis.call('HGET', K.sequences, 'events') or 0)
 end
