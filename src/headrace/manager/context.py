@@ -6,7 +6,6 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import cast
 
 from headrace.clock import Clock, ShiftedClock, StoreClock
 from headrace.crypto import KeyRing
@@ -58,7 +57,7 @@ class Context:
         self.sealing = Sealing(keys, policies)
         self.bare_store = store
         """As it is. Jobs that are read through `store` are open, as far as there are keys."""
-        self.store = cast("JobStore", SealedStore(store, self.sealing))
+        self.store: JobStore = SealedStore(store, self.sealing)
         self.clock = clock
         self.policies = policies
         self.tenant = tenant
