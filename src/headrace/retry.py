@@ -7,7 +7,7 @@ stored with the job, so that any worker computes the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -209,6 +209,16 @@ Backoff = StoredBackoff | Custom
 _STORED = (NoBackoff, Constant, Linear, Exponential, FullJitter, Table)
 
 _decoder: msgspec.json.Decoder[StoredBackoff] = msgspec.json.Decoder(StoredBackoff)
+
+
+def doubling(first: float, longest: float) -> Iterator[float]:
+    """Seconds to wait between one try and the next: each twice the one before, up to the longest.
+
+    For whoever tries again within one call. Without jitter: whoever may come with many others adds it.
+    """
+    while True:
+        yield min(first, longest)
+        first *= 2
 
 
 def check(backoff: object, what: str) -> StoredBackoff:

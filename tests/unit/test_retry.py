@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -152,3 +153,8 @@ def test_what_a_custom_one_says_can_be_written_down() -> None:
 @pytest.mark.parametrize("backoff", BACKOFFS, ids=lambda backoff: type(backoff).__name__)
 def test_stored_and_read_back(backoff: StoredBackoff) -> None:
     assert retry.decode(retry.encode(backoff)) == backoff
+
+
+def test_pauses_double_up_to_the_longest() -> None:
+    assert list(itertools.islice(retry.doubling(0.5, 3.0), 5)) == [0.5, 1.0, 2.0, 3.0, 3.0]
+    assert next(retry.doubling(5.0, 1.0)) == 1.0

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from headrace.errors import HeadraceError, StoreClosed, StoreUnavailable
 from headrace.manager import JobManager, Outcome
+from headrace.retry import doubling
 from headrace.worker.attempt import Attempt
 
 logger = logging.getLogger("headrace.worker")
@@ -56,7 +57,7 @@ class Settler:
             self._idle.set()
 
     async def _settle(self, group: list[tuple[Attempt, Outcome]]) -> None:
-        pause, longest = _RETRY_SECONDS
+        pauses = doubling(*_RETRY_SECONDS)
         while True:
             try:
                 settled = await self._manager.settle([outcome for _, outcome in group])
@@ -64,6 +65,7 @@ class Settler:
             except StoreClosed:
                 raise
             except StoreUnavailable as error:
+                pause = next(pauses)
                 logger.warning(
                     "%d outcomes could not be written, trying again in %.2f s: %s",
                     len(group),
@@ -71,7 +73,6 @@ class Settler:
                     error,
                 )
                 await asyncio.sleep(pause)
-                pause = min(2 * pause, longest)
             except Exception as error:  # noqa: BLE001 - one outcome must not end the worker
                 await self._one_by_one(group, error)
                 return

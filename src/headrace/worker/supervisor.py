@@ -11,6 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from headrace.retry import doubling
 from headrace.worker.probes import SOCKET_VARIABLE
 
 logger = logging.getLogger("headrace.worker")
@@ -67,7 +68,7 @@ class Supervisor:
                 process.send_signal(number)
 
     def _keep(self, place: int) -> None:
-        pause, longest = _RESTART_SECONDS
+        pauses = doubling(*_RESTART_SECONDS)
         while (process := self._start(place)) is not None:
             began = time.monotonic()
             code = process.wait()
@@ -76,7 +77,8 @@ class Supervisor:
                     self._worst = max(self._worst, abs(code))
                 return
             if time.monotonic() - began > _LONG_LIFE_SECONDS:
-                pause = _RESTART_SECONDS[0]
+                pauses = doubling(*_RESTART_SECONDS)
+            pause = next(pauses)
             logger.warning(
                 "worker process %d ended with %d; another starts in %.1f s",
                 process.pid,
@@ -85,7 +87,6 @@ class Supervisor:
                 extra={"pid": process.pid, "exit_code": code},
             )
             self._stopping.wait(pause)
-            pause = min(2 * pause, longest)
 
     def _start(self, place: int) -> subprocess.Popen[bytes] | None:
         with self._lock:

@@ -29,6 +29,7 @@ from headrace.errors import (
 from headrace.manager import JobManager
 from headrace.model import Job, State
 from headrace.policy import Policies
+from headrace.retry import doubling
 from headrace.spark.enriching.request import Request
 from headrace.spark.sink.opening import patiently, repeatable
 from headrace.spark.sink.payloads import payload_texts
@@ -209,7 +210,7 @@ async def _submit(request: Request, specs: Iterator[JobSpec]) -> tuple[int, int]
 async def _store(manager: JobManager, piece: Sequence[JobSpec]) -> int:
     """How many are new. Waits while the queue is full; what is too much for it at once goes by halves."""
     end = time.monotonic() + FULL_SECONDS
-    pause = 0.1
+    pauses = doubling(0.1, 5.0)
     while True:
         try:
             return sum((await patiently(lambda: manager.submit_many(piece))).created)
@@ -223,8 +224,7 @@ async def _store(manager: JobManager, piece: Sequence[JobSpec]) -> int:
             raise _unfit(piece[error.index], error.cause) from error
         except InvalidInput as error:
             raise (_unfit(piece[0], error) if len(piece) == 1 else error) from error
-        await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-        pause = min(2 * pause, 5.0)
+        await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
 
 
 def _unfit(spec: JobSpec, cause: HeadraceError) -> InvalidInput:

@@ -25,6 +25,7 @@ from headrace.connect import connect
 from headrace.crypto import KeyRing
 from headrace.errors import HeadraceError, StoreError
 from headrace.redaction import Redacted
+from headrace.retry import doubling
 from headrace.spark.fleet import record
 from headrace.spark.fleet.names import Place, worker_name
 from headrace.spark.fleet.record import FleetRecord
@@ -167,14 +168,13 @@ async def _stop_when(told: Told, worker: Worker) -> None:
 
 async def _reach(app: Headrace, told: Told) -> JobStore | None:
     """The store, as soon as it can be reached; None: told to end before that."""
-    pause = 0.1
+    pauses = doubling(0.1, _PAUSE_SECONDS_MAX)
     while told.why is None:
         try:
             return (await app.manager()).store
         except StoreError as error:
             logger.warning("the store cannot be reached: %s", error)
-            await told.sleep(pause)
-            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+            await told.sleep(next(pauses))
     return None
 
 
@@ -212,15 +212,14 @@ def _description(order: Order, error: BaseException) -> str:
 
 async def _report(order: Order, failure: str, told: Told) -> None:
     """Write it into the fleet's record, which stops the others; the application itself is of no use here."""
-    pause = 0.1
+    pauses = doubling(0.1, _PAUSE_SECONDS_MAX)
     while told.why is None:
         try:
             await _flag(order, failure)
             return
         except StoreError as error:
             logger.warning("the failure cannot be reported: %s", error)
-            await told.sleep(pause)
-            pause = min(2 * pause, _PAUSE_SECONDS_MAX)
+            await told.sleep(next(pauses))
 
 
 async def _flag(order: Order, failure: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from headrace.errors import StoreUnavailable
+from headrace.retry import doubling
 
 _PAUSES = (0.05, 2.0)
 """The first and the longest, in seconds."""
@@ -17,7 +18,7 @@ _Answer = TypeVar("_Answer")
 def patiently(call: Callable[[], _Answer], seconds: float) -> _Answer:
     """What the call returns. While the store cannot be reached it is called again, for so long."""
     end = time.monotonic() + seconds
-    pause, longest = _PAUSES
+    pauses = doubling(*_PAUSES)
     while True:
         try:
             return call()
@@ -25,5 +26,4 @@ def patiently(call: Callable[[], _Answer], seconds: float) -> _Answer:
             left = end - time.monotonic()
             if left <= 0:
                 raise
-            time.sleep(min(pause, left))
-            pause = min(2 * pause, longest)
+            time.sleep(min(next(pauses), left))

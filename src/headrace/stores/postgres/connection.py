@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from headrace.errors import StoreClosed, StoreUnavailable
+from headrace.retry import doubling
 from headrace.stores.postgres.errors import is_lost, sqlstate
 
 PATIENCE_SECONDS = 5.0
@@ -99,7 +100,7 @@ class Pool:
     async def _reconnect(self) -> Connection:
         """Connect, with backoff while the server cannot be reached. Raises StoreUnavailable."""
         end = time.monotonic() + PATIENCE_SECONDS
-        pause, longest = _BACKOFF_SECONDS
+        pauses = doubling(*_BACKOFF_SECONDS)
         while True:
             try:
                 return await self._connect()
@@ -114,5 +115,4 @@ class Pool:
                         "nothing was read or written"
                     ) from error
                 # Jitter, so that a whole fleet does not knock at the same moment.
-                await asyncio.sleep(min(left, pause * random.uniform(0.5, 1.0)))  # noqa: S311
-                pause = min(2 * pause, longest)
+                await asyncio.sleep(min(left, next(pauses) * random.uniform(0.5, 1.0)))  # noqa: S311

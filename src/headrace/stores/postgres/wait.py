@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from headrace.errors import HeadraceError
+from headrace.retry import doubling
 from headrace.stores.postgres import log
 from headrace.stores.postgres.connection import Connection, Pool
 from headrace.stores.postgres.session import Session
@@ -110,23 +111,22 @@ class Hints:
 
     async def _listen(self) -> None:
         """Keep one connection listening; when it breaks, connect again with backoff."""
-        pause, longest = _RETRY_SECONDS
+        pauses = doubling(*_RETRY_SECONDS)
         while True:
             try:
                 connection = await self._pool.dedicated()
             except Exception:  # noqa: BLE001 - whatever it is, polling goes on and so do we
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
-                pause = min(2 * pause, longest)
+                await asyncio.sleep(next(pauses) * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
                 continue
             try:
                 ended = asyncio.Event()
                 connection.add_termination_listener(_calling(ended.set))
                 await connection.add_listener(self._channel, _calling(self._wake))
-                pause = _RETRY_SECONDS[0]
+                pauses = doubling(*_RETRY_SECONDS)
                 self._wake()  # whatever happened before it listened
                 await ended.wait()
             except Exception:  # noqa: BLE001 - as above
-                await asyncio.sleep(pause)
+                await asyncio.sleep(next(pauses))
             finally:
                 connection.terminate()
 

@@ -20,6 +20,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from headrace.errors import StoreClosed, StoreError
+from headrace.retry import doubling
 from headrace.stores.redis import failures
 from headrace.stores.redis.keys import Keys
 from headrace.stores.redis.options import Options
@@ -110,7 +111,7 @@ class Server:
     ) -> Any:
         self.check_open()
         deadline = time.monotonic() + self._patience_seconds
-        pause = BACKOFF_SECONDS
+        pauses = doubling(BACKOFF_SECONDS, BACKOFF_SECONDS_MAX)
         while True:
             sent = False
             try:
@@ -127,11 +128,11 @@ class Server:
                     await self._load(script)
                     continue
                 self._judge(error, sent=sent, repeatable=repeatable)
+                pause = next(pauses)
                 if time.monotonic() + pause > deadline:
                     raise failures.unreachable(error, self.address) from error
             await asyncio.sleep(pause)
             self.check_open()
-            pause = min(pause * 2, BACKOFF_SECONDS_MAX)
 
     def _judge(self, error: Exception, *, sent: bool, repeatable: bool) -> None:
         """Raise unless the command may be sent again."""

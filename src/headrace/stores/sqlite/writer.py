@@ -16,6 +16,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Any
 
+from headrace.retry import doubling
 from headrace.stores.sqlite.calls import Call, Outcome, deliver
 from headrace.stores.sqlite.failures import is_busy, translate
 from headrace.stores.sqlite.snapshot import Transaction
@@ -103,7 +104,7 @@ class Writer:
         so starves beside a process that writes all the time.
         """
         deadline = time.monotonic() + self._busy_timeout_seconds
-        pause = _RETRY_SECONDS_MIN
+        pauses = doubling(_RETRY_SECONDS_MIN, _RETRY_SECONDS_MAX)
         while True:
             try:
                 self._connection.execute("BEGIN IMMEDIATE")
@@ -113,8 +114,7 @@ class Writer:
             else:
                 self._tx.grew = False
                 return
-            time.sleep(pause)
-            pause = min(pause * 2, _RETRY_SECONDS_MAX)
+            time.sleep(next(pauses))
 
     def _perform_all(self, group: deque[WriteCall], outcomes: list[Outcome]) -> None:
         """Run the calls of the group, for a while; each that has run goes over to the outcomes."""
