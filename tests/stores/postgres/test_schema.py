@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 
 import asyncpg
 import pytest
@@ -17,8 +17,9 @@ from headrace.errors import (
     StoreError,
     StoreUnavailable,
 )
-from headrace.stores.base import EventQuery, Fence, Note
-from headrace.stores.postgres import LATEST_SCHEMA_VERSION, PostgresStore, schema
+from headrace.stores.base import EventQuery, WorkerSeen
+from headrace.stores.postgres import PostgresStore, schema
+from headrace.stores.postgres import sql as sql_module
 from headrace.stores.postgres.sql import Sql
 from tests.stores.postgres.jobs import NOW, draft, insert, request
 from tests.stores.postgres.server import Schemas, with_options
@@ -54,26 +55,139 @@ async def test_it_is_not_created_against_orders(url: str) -> None:
         await PostgresStore.open(url, create=False)
 
 
-@pytest.mark.parametrize("version", range(1, LATEST_SCHEMA_VERSION))
-async def test_every_older_version_can_be_brought_up_to_date(
-    url: str, connection: asyncpg.Connection, version: int
+_DESCRIPTIONS = (
+    """
+    SELECT relname, attname, format_type(atttypid, atttypmod), attnotnull, atthasdef
+    FROM pg_attribute INNER JOIN pg_class ON pg_class.oid = attrelid
+    WHERE relnamespace = to_regnamespace($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, 2
+    """,
+    """
+    SELECT conname, conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
+    WHERE connamespace = to_regnamespace($1) ORDER BY 1, 2
+    """,
+    """
+    SELECT pg_get_indexdef(indexrelid) FROM pg_index INNER JOIN pg_class ON pg_class.oid = indexrelid
+    WHERE relnamespace = to_regnamespace($1) ORDER BY relname
+    """,
+    """
+    SELECT relname, pg_get_viewdef(oid) FROM pg_class
+    WHERE relnamespace = to_regnamespace($1) AND relkind = 'v' ORDER BY 1
+    """,
+    """
+    SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = to_regnamespace($1)
+    ORDER BY proname
+    """,
+)
+"""Columns, constraints, indexes, views and functions of a schema."""
+
+
+def _nameless(text: str, sql: Sql) -> str:
+    return text.replace(sql.quoted_schema, "headrace").replace(sql.schema, "headrace")
+
+
+_SECOND = "ALTER TABLE headrace.workers ADD COLUMN made_up integer NOT NULL DEFAULT 7;"
+
+
+@pytest.fixture
+def second_step(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Called: from now on this Headrace knows a second migration. There is only one as yet."""
+
+    def step(text: str = _SECOND, *, works_with: int = 1) -> None:
+        migrations = (*sql_module._migrations()[:1], text)
+        monkeypatch.setattr(sql_module, "_migrations", lambda: migrations)
+        monkeypatch.setattr(schema, "LATEST_SCHEMA_VERSION", 2)
+        monkeypatch.setattr(schema, "WORKS_WITH", works_with)
+
+    return step
+
+
+@pytest.mark.parametrize("works_with", [1, 2])
+async def test_an_older_version_is_brought_up_to_date_when_told_to(
+    url: str,
+    connection: asyncpg.Connection,
+    second_step: Callable[..., None],
+    works_with: int,
 ) -> None:
     sql = Sql(NAME)
-    await schema.upgrade(connection, sql, "here", to_version=version)
-    assert await schema.version_of(connection, sql, "here") == version
-    wanted = f"has schema version {version}.*left untouched.*headrace migrate"
+    old = await PostgresStore.open(url)
+    (job,) = await insert(old, draft(tags=("a",)))
+    await old.announce(WorkerSeen(worker="old", seen_at=NOW))
+    before = await old.events(EventQuery())
+    second_step(works_with=works_with)
+    wanted = "has schema version 1.*left untouched.*headrace migrate"
     with pytest.raises(SchemaTooOld, match=wanted) as caught:
         await PostgresStore.open(url)
-    assert caught.value.version == version
-    assert await schema.version_of(connection, sql, "here") == version
+    assert caught.value.version == 1
+    assert ("may go on meanwhile" in str(caught.value)) == (works_with == 1)
+    assert await schema.version_of(connection, sql, "here") == 1
 
     opened = await asyncio.gather(*(PostgresStore.open(url, migrate=True) for _ in range(3)))
-    assert await schema.version_of(connection, sql, "here") == LATEST_SCHEMA_VERSION
-    assert await opened[0].schema_version() == LATEST_SCHEMA_VERSION
-    await insert(opened[0], draft())
-    assert len(await opened[0].claim(request())) == 1
-    for store in opened:
+    assert await schema.version_of(connection, sql, "here") == 2
+    assert await opened[0].schema_version() == 2
+    added = await connection.fetchval(f"SELECT made_up FROM {sql.quoted_schema}.workers")
+    assert added == 7
+    assert await opened[0].events(EventQuery()) == before
+    # Who had it open before goes on: a step that only adds takes nothing from it.
+    (more,) = await insert(old, draft())
+    assert [one.id for one in await old.claim(request(2))] == [job.id, more.id]
+    for store in (old, *opened):
         await store.close()
+
+
+async def test_an_upgraded_schema_equals_a_new_one(
+    url: str,
+    connection: asyncpg.Connection,
+    postgres_schemas: Schemas,
+    second_step: Callable[..., None],
+) -> None:
+    await (await PostgresStore.open(url)).close()
+    second_step()
+    await (await PostgresStore.open(url, migrate=True)).close()
+    new = Sql("made_new")
+    try:
+        await (await PostgresStore.open(postgres_schemas.url, schema=new.schema)).close()
+        for described in _DESCRIPTIONS:
+            upgraded, made = [
+                [
+                    tuple(_nameless(str(part), found) for part in row)
+                    for row in await connection.fetch(described, found.quoted_schema)
+                ]
+                for found in (Sql(NAME), new)
+            ]
+            assert upgraded == made != []
+    finally:
+        await connection.execute("DROP SCHEMA IF EXISTS made_new CASCADE")
+
+
+async def test_a_failed_step_changes_nothing(
+    url: str, connection: asyncpg.Connection, second_step: Callable[..., None]
+) -> None:
+    await (await PostgresStore.open(url)).close()
+    second_step(_SECOND + " CREATE TABLE headrace.workers (in_the_way integer);")
+    with pytest.raises(StoreError, match="workers"):
+        await PostgresStore.open(url, migrate=True)
+    sql = Sql(NAME)
+    assert await schema.version_of(connection, sql, "here") == 1
+    assert not await connection.fetch(
+        "SELECT FROM pg_attribute WHERE attrelid = to_regclass($1) AND attname = 'made_up'",
+        f"{sql.quoted_schema}.workers",
+    )
+
+
+SIGNATURES = Path(__file__).parent / "signatures.txt"
+
+
+def test_a_function_of_this_name_keeps_its_signature() -> None:
+    """Workers of the last version call the functions of this one while it is rolled out.
+
+    So what a function takes and gives never changes: the changed one gets a new name, and a line of its own
+    here. A line goes when a migration drops the function.
+    """
+    kept = dict(line.split(": ", 1) for line in SIGNATURES.read_text("utf-8").splitlines())
+    present = {
+        one.name: f"({one.parameters}) -> {one.result}" for one in sql_module.signatures().values()
+    }
+    assert present == kept, "give the function a new name: name_2, then name_3"
 
 
 async def _functions(connection: asyncpg.Connection, sql: Sql) -> dict[str, str]:
@@ -165,121 +279,6 @@ async def test_a_role_that_may_not_replace_them_says_who_may(
             await PostgresStore.open(url.replace("//postgres@", "//Reader@"))
     finally:
         await connection.execute('DROP OWNED BY "Reader"; DROP ROLE "Reader"')
-
-
-_DESCRIPTIONS = (
-    """
-    SELECT relname, attname, format_type(atttypid, atttypmod), attnotnull, atthasdef
-    FROM pg_attribute INNER JOIN pg_class ON pg_class.oid = attrelid
-    WHERE relnamespace = to_regnamespace($1) AND attnum > 0 AND NOT attisdropped ORDER BY 1, 2
-    """,
-    """
-    SELECT conname, conrelid::regclass, pg_get_constraintdef(oid) FROM pg_constraint
-    WHERE connamespace = to_regnamespace($1) ORDER BY 1, 2
-    """,
-    """
-    SELECT pg_get_indexdef(indexrelid) FROM pg_index INNER JOIN pg_class ON pg_class.oid = indexrelid
-    WHERE relnamespace = to_regnamespace($1) ORDER BY relname
-    """,
-    """
-    SELECT relname, pg_get_viewdef(oid) FROM pg_class
-    WHERE relnamespace = to_regnamespace($1) AND relkind = 'v' ORDER BY 1
-    """,
-    """
-    SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = to_regnamespace($1)
-    ORDER BY proname
-    """,
-)
-"""Columns, constraints, indexes, views and functions of a schema."""
-
-
-def _nameless(text: str, sql: Sql) -> str:
-    return text.replace(sql.quoted_schema, "headrace").replace(sql.schema, "headrace")
-
-
-async def test_an_upgraded_schema_equals_a_new_one(
-    url: str, connection: asyncpg.Connection, postgres_url: str
-) -> None:
-    await schema.upgrade(connection, Sql(NAME), "here", to_version=1)
-    await (await PostgresStore.open(url, migrate=True)).close()
-    new = await PostgresStore.open(postgres_url)
-    for described in _DESCRIPTIONS:
-        upgraded, made = [
-            [
-                tuple(_nameless(str(part), found) for part in row)
-                for row in await connection.fetch(described, found.quoted_schema)
-            ]
-            for found in (Sql(NAME), new._sql)
-        ]
-        assert upgraded == made != []
-    await new.close()
-
-
-_WORKER = """
-INSERT INTO {schema}.workers (worker, seen_at, tags) VALUES ('old', $$2026-01-01Z$$, $${{}}$$)
-"""
-_JOB_OF_EVERY_VERSION = """
-INSERT INTO {schema}.lanes (tenant, queue, type, priority) VALUES ('default', 'default', 'send', 2);
-INSERT INTO {schema}.bodies (seq, created_at, lane, depth, id, tags, payload)
-VALUES (nextval('{schema}.job_seqs'), $$2026-01-01Z$$, 1, 0, 'old', '{{a}}', '1');
-INSERT INTO {schema}.job_tags (tag, seq) VALUES ('a', 1);
-INSERT INTO {schema}.ready_tags (tag, lane, early, run_at, seq) VALUES ('a', 1, TRUE, $$2026-01-01Z$$, 1);
-INSERT INTO {schema}.jobs (
-    seq, run_at, updated_at, lane, version, attempt, failures, losses, early, state, checkpoint
-) VALUES (1, $$2026-01-01Z$$, $$2026-01-01Z$$, 1, 1, 0, 0, 0, TRUE, 'pending', '2');
-INSERT INTO {schema}.events (
-    at, run_at, job_seq, lane, version, attempt, failures, losses, payload_bytes, job_id, kind, after
-) VALUES (
-    $$2026-01-01Z$$, $$2026-01-01Z$$, 1, 1, 1, 0, 0, 0, 1, 'old', 'enqueued', 'pending'
-);
-"""
-
-
-@pytest.mark.parametrize("version", range(1, LATEST_SCHEMA_VERSION))
-async def test_what_an_older_version_holds_goes_on(
-    url: str, connection: asyncpg.Connection, version: int
-) -> None:
-    sql = Sql(NAME)
-    await schema.upgrade(connection, sql, "here", to_version=version)
-    await connection.execute(_JOB_OF_EVERY_VERSION.format(schema=sql.quoted_schema))
-    if version > 1:
-        await connection.execute(_WORKER.format(schema=sql.quoted_schema))
-    store = await PostgresStore.open(url, migrate=True)
-    workers = [
-        (one.worker, one.slots, one.busy) for one in await store.workers(NOW.replace(year=2000))
-    ]
-    assert workers == ([("old", None, None)] if version > 1 else [])
-    new = await insert(store, draft(tags=("a",)), draft(limit_key="k"))
-    lanes = await connection.fetch(
-        f"SELECT lane, count(*) FROM {sql.quoted_schema}.jobs GROUP BY lane ORDER BY lane"
-    )
-    assert [tuple(row) for row in lanes] == [(1, 2), (2, 1)]
-    taken = await store.claim(request(9))
-    assert [job.id for job in taken] == ["old", *(job.id for job in new)]
-    old = taken[0]
-    assert (old.limit_key, old.log_json, old.checkpoint_json) == (None, None, b"2")
-    assert await store.annotate(Fence(old.id, old.token or ""), Note(log_json=b"[1]"), NOW)
-    assert (await store.get(["old"]))["old"].log_json == b"[1]"
-
-    log = await store.events(EventQuery())
-    assert [event.job_id for event in log if event.kind == "enqueued"] == [job.id for job in taken]
-    assert await store.events(EventQuery(job_id="old")) == [
-        event for event in log if event.job_id == "old"
-    ]
-    for view, rows in (("event_log", 6), ("job_list", 3)):
-        assert await connection.fetchval(f"SELECT count(*) FROM {sql.quoted_schema}.{view}") == rows
-    assert await store.trim([log[0].cursor], NOW + timedelta(days=1), 10) == 1
-    assert await store.events(EventQuery()) == log[1:]
-    await store.close()
-
-
-async def test_a_failed_step_changes_nothing(url: str, connection: asyncpg.Connection) -> None:
-    sql = Sql(NAME)
-    await schema.upgrade(connection, sql, "here", to_version=1)
-    await connection.execute(f"CREATE TABLE {sql.quoted_schema}.workers (in_the_way integer)")
-    with pytest.raises(StoreError, match="workers"):
-        await PostgresStore.open(url, migrate=True)
-    assert await schema.version_of(connection, sql, "here") == 1
 
 
 async def test_a_newer_schema_is_left_alone(url: str, connection: asyncpg.Connection) -> None:

@@ -1,4 +1,4 @@
-"""The SQL is literal text in files, one per query: nothing is put together from values, or from fragments."""
+"""The SQL is literal text in files of named blocks: nothing is put together from values."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from headrace.stores import postgres as package
-from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
+from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql, statement_names
 
 FOLDER = Path(package.__file__).parent
 MODULES = sorted(FOLDER.glob("*.py"))
-QUERIES = sorted((FOLDER / "queries").glob("*.sql"))
-FUNCTIONS = sorted((FOLDER / "functions").glob("*.sql"))
+OWN = Sql(SCHEMA_DEFAULT)
+FUNCTIONS = OWN.functions()
 
 STATEMENT = re.compile(
     r"\s*(ALTER|BEGIN|COMMIT|COPY|CREATE|DELETE|DROP|GRANT|INSERT|LISTEN|LOCK|NOTIFY|RELEASE|ROLLBACK"
@@ -59,22 +59,28 @@ def test_python_holds_no_sql(module: Path) -> None:
     assert [start for start in allowed if not any(text.startswith(start) for text in found)] == []
 
 
-@pytest.mark.parametrize("file", QUERIES, ids=lambda path: path.stem)
-def test_a_file_holds_one_statement_and_is_used(file: Path) -> None:
-    text = re.sub(r"--.*", "", file.read_text("utf-8"))
+def _plain(text: str) -> str:
+    return re.sub(r"--.*", "", text)
+
+
+@pytest.mark.parametrize("name", sorted(statement_names()))
+def test_a_block_holds_one_statement_and_is_used(name: str) -> None:
+    text = _plain(OWN.query(name))
     assert ";" not in text
     assert STATEMENT.match(text)
-    assert file.stem in _named(), "no verb names it"
+    assert name in _named(), "no verb names it"
 
 
-@pytest.mark.parametrize("file", FUNCTIONS, ids=lambda path: path.stem)
-def test_a_function_is_named_as_its_file_and_runs_literal_statements(file: Path) -> None:
-    text = re.sub(r"--.*", "", file.read_text("utf-8"))
-    assert re.findall(r"CREATE OR REPLACE FUNCTION headrace\.(\w+)\(", text) == [file.stem]
-    assert bool(re.search(r"\bEXECUTE\b", text)) == (file.stem in NAMED_TABLES)
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_a_function_is_named_as_its_block_and_runs_literal_statements(name: str) -> None:
+    text = _plain(FUNCTIONS[name])
+    assert re.findall(r"CREATE OR REPLACE FUNCTION \"headrace\"\.(\w+)\(", text) == [name]
+    assert bool(re.search(r"\bEXECUTE\b", text)) == (name in NAMED_TABLES)
 
 
 def test_another_schema_reads_the_same_text() -> None:
-    own, other = Sql(SCHEMA_DEFAULT), Sql('o"dd')
-    for file in QUERIES:
-        assert other.query(file.stem) == own.query(file.stem).replace('"headrace".', '"o""dd".')
+    other = Sql('o"dd')
+    for name in statement_names():
+        assert other.query(name) == OWN.query(name).replace('"headrace".', '"o""dd".')
+    for name, text in FUNCTIONS.items():
+        assert other.functions()[name] == text.replace('"headrace".', '"o""dd".')

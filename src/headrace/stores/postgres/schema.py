@@ -67,7 +67,7 @@ async def prepare(
         if not migrate:
             raise SchemaTooOld(
                 f"{where} has schema version {found.version}, this Headrace needs "
-                f"{LATEST_SCHEMA_VERSION}; it was left untouched: {_HOW}",
+                f"{LATEST_SCHEMA_VERSION}; it was left untouched: {_how()}",
                 version=found.version,
             )
         await upgrade(connection, sql, where)
@@ -75,11 +75,10 @@ async def prepare(
         await _renew_functions(connection, sql, where, found)
 
 
-_HOW = (
-    "open it with migrate=True (headrace migrate). Workers of the old version may go on meanwhile"
-    if WORKS_WITH < LATEST_SCHEMA_VERSION
-    else "stop the workers of the old version, then open it with migrate=True (headrace migrate)"
-)
+def _how() -> str:
+    if WORKS_WITH < LATEST_SCHEMA_VERSION:
+        return "open it with migrate=True (headrace migrate). Workers of the old version may go on meanwhile"
+    return "stop the workers of the old version, then open it with migrate=True (headrace migrate)"
 
 
 async def look(connection: Connection, sql: Sql, where: str) -> Found | None:
@@ -102,9 +101,7 @@ async def version_of(connection: Connection, sql: Sql, where: str) -> int | None
     return None if found is None else found.version
 
 
-async def upgrade(
-    connection: Connection, sql: Sql, where: str, to_version: int = LATEST_SCHEMA_VERSION
-) -> None:
+async def upgrade(connection: Connection, sql: Sql, where: str) -> None:
     """Apply the migrations that are missing, each in a transaction of its own.
 
     A new schema is made in one, so that nobody ever sees a part of it. One process at a time: the others
@@ -117,9 +114,9 @@ async def upgrade(
             if found is None:
                 await connection.execute(_create(sql))
             version = 0 if found is None else found.version
-            if version < to_version and WORKS_WITH == LATEST_SCHEMA_VERSION:
+            if version < LATEST_SCHEMA_VERSION and WORKS_WITH == LATEST_SCHEMA_VERSION:
                 await _drop_functions(connection, sql)
-            while version < to_version:
+            while version < LATEST_SCHEMA_VERSION:
                 # As one text: the driver fails on one without a statement, and a migration may have none.
                 await connection.execute(
                     "\n".join((sql.migrations()[version], sql.query("schema_step")))
@@ -129,7 +126,7 @@ async def upgrade(
                     await _install_functions(connection, sql)
                 if found is not None:
                     break
-            done = version >= to_version
+            done = version >= LATEST_SCHEMA_VERSION
 
 
 def _is_out_of_date(found: Found, sql: Sql) -> bool:

@@ -1,0 +1,359 @@
+-- name: commit_changes
+-- Write finished changes of jobs, each if its job is still as it was read. The version alone proves nothing:
+-- all that whoever made the change has taken for granted is compared.
+-- In the same transaction: events, the outcome of edges from jobs that ended, keys given up, tags.
+CREATE OR REPLACE FUNCTION headrace.commit_changes(
+    together boolean, -- all or nothing
+    leases_as_read boolean, -- compare lease_until too
+    -- one element per change, or one for all, or none for NULL: see spread
+    seqs bigint[],
+    -- the jobs as they were read
+    ids text[],
+    lanes_before integer[],
+    versions_before integer[],
+    states_before text[],
+    tokens_before text[],
+    assignees_before text[],
+    attempts_before integer[],
+    failures_before integer[],
+    losses_before integer[],
+    leases_before timestamptz[],
+    -- and as they are to be
+    states text[],
+    versions integer[],
+    run_ats timestamptz[],
+    updated_ats timestamptz[],
+    attempts integer[],
+    failures_each integer[],
+    losses_each integer[],
+    tokens text[],
+    lease_untils timestamptz[],
+    assignees text[],
+    assigned_ats timestamptz[],
+    scheduled_ats timestamptz[],
+    started_ats timestamptz[],
+    last_failed_ats timestamptz[],
+    finalized_ats timestamptz[],
+    failure_messages text[],
+    failure_categories text[],
+    failure_codes text[],
+    results bytea[],
+    -- its event, as far as the job does not tell
+    event_kinds text[],
+    event_categories text[],
+    event_codes text[],
+    event_messages text[],
+    event_wait_us bigint[],
+    event_run_us bigint[],
+    event_result_bytes integer[],
+    -- one element per key of a job that ends
+    key_tenants text[],
+    key_queues text[],
+    key_types text[],
+    key_keys text[],
+    key_job_ids text[],
+    -- one element per tag of a job that is claimable before or after
+    tag_seqs bigint[],
+    tags text[],
+    tag_lanes integer[],
+    tag_run_ats timestamptz[], -- before; NULL: it was not claimable
+    -- one element per edge whose outcome its child has been judged by
+    seen_parents text[],
+    seen_children text[],
+    -- the positions of the changes that were written
+    OUT applied integer[],
+    -- the edges that got an outcome
+    OUT touched_parents text[],
+    OUT touched_children text[],
+    OUT touched_kinds text[],
+    OUT touched_outcomes text[]
+)
+LANGUAGE plpgsql
+{by_index}
+AS $$
+#variable_conflict use_column
+DECLARE
+    change_count integer := cardinality(seqs);
+    current_count bigint;
+    all_written boolean;
+    written_seqs bigint[];
+    ended_ids text[];
+    ended_states text[];
+    touched_ords bigint[];
+BEGIN
+    IF change_count > 0 THEN
+        IF change_count > 1 THEN
+            lanes_before := headrace.spread(lanes_before, change_count);
+            versions_before := headrace.spread(versions_before, change_count);
+            states_before := headrace.spread(states_before, change_count);
+            tokens_before := headrace.spread(tokens_before, change_count);
+            assignees_before := headrace.spread(assignees_before, change_count);
+            attempts_before := headrace.spread(attempts_before, change_count);
+            failures_before := headrace.spread(failures_before, change_count);
+            losses_before := headrace.spread(losses_before, change_count);
+            leases_before := headrace.spread(leases_before, change_count);
+            states := headrace.spread(states, change_count);
+            versions := headrace.spread(versions, change_count);
+            run_ats := headrace.spread(run_ats, change_count);
+            updated_ats := headrace.spread(updated_ats, change_count);
+            attempts := headrace.spread(attempts, change_count);
+            failures_each := headrace.spread(failures_each, change_count);
+            losses_each := headrace.spread(losses_each, change_count);
+            tokens := headrace.spread(tokens, change_count);
+            lease_untils := headrace.spread(lease_untils, change_count);
+            assignees := headrace.spread(assignees, change_count);
+            assigned_ats := headrace.spread(assigned_ats, change_count);
+            scheduled_ats := headrace.spread(scheduled_ats, change_count);
+            started_ats := headrace.spread(started_ats, change_count);
+            last_failed_ats := headrace.spread(last_failed_ats, change_count);
+            finalized_ats := headrace.spread(finalized_ats, change_count);
+            failure_messages := headrace.spread(failure_messages, change_count);
+            failure_categories := headrace.spread(failure_categories, change_count);
+            failure_codes := headrace.spread(failure_codes, change_count);
+            results := headrace.spread(results, change_count);
+            event_kinds := headrace.spread(event_kinds, change_count);
+            event_categories := headrace.spread(event_categories, change_count);
+            event_codes := headrace.spread(event_codes, change_count);
+            event_messages := headrace.spread(event_messages, change_count);
+            event_wait_us := headrace.spread(event_wait_us, change_count);
+            event_run_us := headrace.spread(event_run_us, change_count);
+            event_result_bytes := headrace.spread(event_result_bytes, change_count);
+        END IF;
+        -- Lock before anything else, in order of seq: two groups that meet wait for each other in one
+        -- direction only. The statements below take new snapshots, so they see all that was
+        -- committed before the locks were had.
+        PERFORM FROM headrace.jobs
+        WHERE jobs.seq = ANY (seqs)
+        ORDER BY jobs.seq
+        FOR NO KEY UPDATE;
+        IF together THEN
+            SELECT count(*) INTO current_count
+            FROM unnest(
+                seqs, ids, lanes_before, versions_before, states_before, tokens_before,
+                assignees_before, attempts_before, failures_before, losses_before, leases_before
+            ) AS read (
+                seq, id, lane, version, state, token, assignee, attempt, failures, losses, lease_until
+            )
+            INNER JOIN headrace.bodies ON bodies.seq = read.seq AND bodies.id = read.id
+            INNER JOIN headrace.jobs ON jobs.seq = read.seq
+            WHERE
+                jobs.lane = read.lane
+                AND jobs.version = read.version
+                AND jobs.state = read.state
+                AND jobs.token IS NOT DISTINCT FROM read.token
+                AND jobs.assignee IS NOT DISTINCT FROM read.assignee
+                AND jobs.attempt = read.attempt
+                AND jobs.failures = read.failures
+                AND jobs.losses = read.losses
+                AND (
+                    NOT leases_as_read
+                    OR jobs.lease_until IS NOT DISTINCT FROM read.lease_until
+                );
+            IF current_count < change_count THEN
+                applied := '{}';
+                RETURN;
+            END IF;
+        END IF;
+
+        WITH written AS (
+            UPDATE headrace.jobs SET
+                state = change.state,
+                version = change.version,
+                run_at = change.run_at,
+                early = change.run_at
+                < greatest(change.updated_at, clock_timestamp() - interval '500 ms'),
+                updated_at = change.updated_at,
+                attempt = change.attempt,
+                failures = change.failures,
+                losses = change.losses,
+                token = change.token,
+                -- A heartbeat may have come since the job was read.
+                lease_until = CASE
+                    WHEN jobs.token IS NOT NULL AND change.token IS NOT NULL THEN jobs.lease_until
+                    ELSE change.lease_until
+                END,
+                assignee = change.assignee,
+                assigned_at = change.assigned_at,
+                scheduled_at = change.scheduled_at,
+                started_at = change.started_at,
+                last_failed_at = change.last_failed_at,
+                finalized_at = change.finalized_at,
+                failure_message = change.failure_message,
+                failure_category = change.failure_category,
+                failure_code = change.failure_code,
+                result = change.result
+            FROM unnest(
+                seqs, ids, lanes_before, versions_before, states_before, tokens_before,
+                assignees_before, attempts_before, failures_before, losses_before, leases_before,
+                states, versions,
+                run_ats, updated_ats, attempts, failures_each, losses_each, tokens, lease_untils,
+                assignees, assigned_ats, scheduled_ats, started_ats, last_failed_ats,
+                finalized_ats, failure_messages, failure_categories, failure_codes, results,
+                event_kinds, event_categories, event_codes, event_messages, event_wait_us,
+                event_run_us, event_result_bytes
+            ) WITH ORDINALITY AS change (
+                seq, id, lane_before, version_before, state_before, token_before, assignee_before,
+                attempt_before, failures_before, losses_before, lease_before, state, version, run_at,
+                updated_at, attempt, failures, losses, token, lease_until, assignee, assigned_at,
+                scheduled_at, started_at, last_failed_at, finalized_at, failure_message,
+                failure_category, failure_code, result, event_kind, event_category, event_code,
+                event_message, event_wait_us, event_run_us, event_result_bytes, position
+            )
+            INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id
+            WHERE
+                jobs.seq = change.seq
+                AND jobs.lane = change.lane_before
+                AND jobs.version = change.version_before
+                AND jobs.state = change.state_before
+                AND jobs.token IS NOT DISTINCT FROM change.token_before
+                AND jobs.assignee IS NOT DISTINCT FROM change.assignee_before
+                AND jobs.attempt = change.attempt_before
+                AND jobs.failures = change.failures_before
+                AND jobs.losses = change.losses_before
+                AND (
+                    NOT leases_as_read
+                    OR jobs.lease_until IS NOT DISTINCT FROM change.lease_before
+                )
+            RETURNING
+                jobs.seq, jobs.lane, change.id, change.state_before, change.state, change.version,
+                change.run_at, change.updated_at, change.attempt, change.failures, change.losses,
+                change.lease_until, change.assignee, change.finalized_at, change.event_kind,
+                change.event_category, change.event_code, change.event_message,
+                change.event_wait_us, change.event_run_us, change.event_result_bytes,
+                change.position
+        ),
+        logged AS (
+            INSERT INTO headrace.events (
+                at, run_at, job_seq, lane, version, attempt, failures, losses, result_bytes,
+                lease_until, wait_us, run_us, job_id, kind, before, after, worker, category, code,
+                message
+            )
+            SELECT
+                written.updated_at, written.run_at, written.seq, written.lane, written.version,
+                written.attempt, written.failures, written.losses, written.event_result_bytes,
+                written.lease_until, written.event_wait_us, written.event_run_us, written.id,
+                written.event_kind, written.state_before, written.state, written.assignee,
+                written.event_category, written.event_code, written.event_message
+            FROM written
+            ORDER BY written.position
+        )
+        SELECT
+            coalesce(array_agg(written.position::integer), '{}'),
+            array_agg(written.seq),
+            array_agg(written.id ORDER BY written.position)
+            FILTER (WHERE written.finalized_at IS NOT NULL),
+            array_agg(written.state ORDER BY written.position)
+            FILTER (WHERE written.finalized_at IS NOT NULL)
+        INTO applied, written_seqs, ended_ids, ended_states
+        FROM written;
+        all_written := cardinality(applied) = change_count;
+
+        IF cardinality(tags) > 0 THEN
+            -- Row by row, for the LIMIT: see lease_jobs and insert_jobs.
+            DELETE FROM headrace.ready_tags
+            USING unnest(tag_seqs, tags, tag_lanes, tag_run_ats) AS had (seq, tag, lane, run_at)
+            CROSS JOIN LATERAL (
+                SELECT line.ctid AS place
+                FROM headrace.ready_tags AS line
+                WHERE
+                    line.tag = had.tag
+                    AND line.lane = had.lane
+                    AND line.early IN (FALSE, TRUE) -- so that the whole key is given
+                    AND line.run_at = had.run_at
+                    AND line.seq = had.seq
+                LIMIT 1
+            ) AS found
+            WHERE
+                (all_written OR had.seq = ANY (written_seqs))
+                AND ready_tags.ctid = found.place;
+            INSERT INTO headrace.ready_tags (tag, lane, early, run_at, seq)
+            SELECT
+                has.tag,
+                job.lane,
+                job.early,
+                job.run_at,
+                job.seq
+            FROM unnest(tag_seqs, tags) AS has (seq, tag)
+            CROSS JOIN LATERAL (
+                SELECT
+                    jobs.lane,
+                    jobs.early,
+                    jobs.run_at,
+                    jobs.seq,
+                    jobs.state
+                FROM headrace.jobs
+                WHERE jobs.seq = has.seq
+                LIMIT 1
+            ) AS job
+            WHERE
+                (all_written OR has.seq = ANY (written_seqs))
+                AND job.state IN ('pending', 'retrying', 'lost');
+        END IF;
+
+        IF ended_ids IS NOT NULL THEN
+            -- Mostly there are no edges, and one probe per job says so.
+            SELECT
+                array_agg(open_edge.ord),
+                array_agg(ended.id),
+                array_agg(open_edge.child_id),
+                array_agg(open_edge.kind),
+                array_agg(ended.state)
+            INTO
+                touched_ords, touched_parents, touched_children, touched_kinds, touched_outcomes
+            FROM
+                unnest(ended_ids, ended_states) WITH ORDINALITY AS ended (id, state, position)
+            CROSS JOIN LATERAL (
+                SELECT
+                    edges.ord,
+                    edges.child_id,
+                    edges.kind
+                FROM headrace.edges
+                WHERE edges.parent_id = ended.id AND edges.outcome IS NULL
+                ORDER BY edges.ord
+                OFFSET 0
+            ) AS open_edge;
+            IF touched_ords IS NOT NULL THEN
+                UPDATE headrace.edges SET outcome = settled.outcome
+                FROM unnest(touched_ords, touched_outcomes) AS settled (ord, outcome)
+                WHERE edges.ord = settled.ord;
+            END IF;
+            IF cardinality(key_keys) > 0 THEN
+                DELETE FROM headrace.keys
+                USING unnest(key_tenants, key_queues, key_types, key_keys, key_job_ids)
+                AS spent (tenant, queue, type, key, job_id)
+                WHERE
+                    keys.tenant = spent.tenant
+                    AND keys.queue = spent.queue
+                    AND keys.type = spent.type
+                    AND keys.key = spent.key
+                    AND keys.job_id = spent.job_id
+                    AND keys.released_when_terminal
+                    AND (all_written OR spent.job_id = ANY (ended_ids));
+            END IF;
+        END IF;
+    END IF;
+
+    IF cardinality(seen_parents) > 0 THEN
+        UPDATE headrace.edges SET seen = TRUE
+        WHERE
+            edges.ord = ANY (ARRAY(
+                SELECT edges.ord
+                FROM unnest(seen_parents, seen_children) AS seen (parent_id, child_id)
+                INNER JOIN headrace.edges
+                    ON edges.parent_id = seen.parent_id AND edges.child_id = seen.child_id
+                WHERE
+                    edges.outcome IS NOT NULL
+                    -- A child whose own change was not written has not been judged.
+                    AND (
+                        all_written IS NOT FALSE
+                        OR seen.child_id <> ALL (ARRAY(
+                            SELECT change.id
+                            FROM unnest(ids) WITH ORDINALITY AS change (id, position)
+                            WHERE change.position <> ALL (coalesce(applied, '{}'))
+                        ))
+                    )
+            ))
+            AND NOT edges.seen;
+    END IF;
+END;
+$$;

@@ -1,0 +1,235 @@
+-- name: get_jobs
+-- Those that exist.
+CREATE OR REPLACE FUNCTION headrace.get_jobs(the_ids text[]) RETURNS SETOF headrace.job_rows
+LANGUAGE plpgsql
+STABLE
+{by_index}
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT job.* FROM headrace.job_rows AS job WHERE job.id = ANY (the_ids);
+END;
+$$;
+
+-- name: find_jobs
+-- Up to `the_limit` jobs that match every filter, in order of seq. NULL does not filter.
+-- Planned for the values each time: filters that are not there then fold away, and those that are there choose
+-- the index. One plan for all combinations would be bad for most. The place to go on from is told of each
+-- table: from one the planner does not conclude on the others, and would walk them from their beginning.
+CREATE OR REPLACE FUNCTION headrace.find_jobs(
+    the_ids text[],
+    the_lanes integer[],
+    the_states text[],
+    the_tags text[],
+    the_assignee text,
+    created_from timestamptz,
+    created_before timestamptz,
+    finalized_before timestamptz,
+    newest_first boolean,
+    after_seq bigint,
+    the_limit integer
+) RETURNS SETOF headrace.job_rows
+LANGUAGE plpgsql
+SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    driver text;
+    -- Says what the states say already, in the words of the index on ended jobs.
+    only_ended boolean := coalesce(
+        the_states <@ ARRAY['completed', 'failed', 'dead', 'cancelled', 'abandoned'], FALSE
+    );
+BEGIN
+    IF cardinality(the_tags) > 0 THEN
+        -- The rarest tag leads; the others are looked up job by job.
+        driver := (headrace.rarest_first(the_tags))[1];
+    END IF;
+    IF driver IS NULL AND newest_first THEN
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM {find_any}
+                AND (after_seq IS NULL OR bodies.seq < after_seq)
+                AND (after_seq IS NULL OR jobs.seq < after_seq)
+            ORDER BY bodies.seq DESC
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq DESC;
+    ELSIF driver IS NULL THEN
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM {find_any}
+                AND (after_seq IS NULL OR bodies.seq > after_seq)
+                AND (after_seq IS NULL OR jobs.seq > after_seq)
+            ORDER BY bodies.seq
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq;
+    ELSIF newest_first THEN
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM {find_tagged}
+                AND (after_seq IS NULL OR job_tags.seq < after_seq)
+                AND (after_seq IS NULL OR bodies.seq < after_seq)
+                AND (after_seq IS NULL OR jobs.seq < after_seq)
+            ORDER BY bodies.seq DESC
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq DESC;
+    ELSE
+        RETURN QUERY
+        SELECT job.*
+        FROM (
+            SELECT bodies.seq
+            FROM {find_tagged}
+                AND (after_seq IS NULL OR job_tags.seq > after_seq)
+                AND (after_seq IS NULL OR bodies.seq > after_seq)
+                AND (after_seq IS NULL OR jobs.seq > after_seq)
+            ORDER BY bodies.seq
+            LIMIT the_limit
+        ) AS found
+        INNER JOIN headrace.job_rows AS job ON job.seq = found.seq
+        ORDER BY found.seq;
+    END IF;
+END;
+$$;
+
+-- fragment: find_any
+headrace.bodies
+INNER JOIN headrace.jobs ON jobs.seq = bodies.seq
+WHERE
+    {find_filters}
+
+-- fragment: find_tagged
+headrace.job_tags
+INNER JOIN headrace.bodies ON bodies.seq = job_tags.seq
+INNER JOIN headrace.jobs ON jobs.seq = job_tags.seq
+WHERE
+    job_tags.tag = driver
+    AND (cardinality(the_tags) = 1 OR bodies.tags @> the_tags)
+    AND {find_filters}
+
+-- fragment: find_filters
+(the_ids IS NULL OR bodies.id = ANY (the_ids))
+    AND (the_lanes IS NULL OR bodies.lane = ANY (the_lanes))
+    AND (the_states IS NULL OR jobs.state = ANY (the_states))
+    AND (NOT only_ended OR jobs.finalized_at IS NOT NULL)
+    AND (the_assignee IS NULL OR jobs.assignee = the_assignee)
+    AND (created_from IS NULL OR bodies.created_at >= created_from)
+    AND (created_before IS NULL OR bodies.created_at < created_before)
+    AND (finalized_before IS NULL OR jobs.finalized_at < finalized_before)
+
+-- name: rarest_first
+-- The tags, the rarest first. Past a thousand jobs a tag is common, and how common does not matter.
+CREATE OR REPLACE FUNCTION headrace.rarest_first(the_tags text[]) RETURNS text[]
+LANGUAGE plpgsql
+STABLE
+SET plan_cache_mode = force_generic_plan
+SET enable_seqscan = off
+SET enable_bitmapscan = off
+AS $$
+BEGIN
+    IF cardinality(the_tags) < 2 THEN
+        RETURN the_tags;
+    END IF;
+    RETURN ARRAY(
+        SELECT given.tag
+        FROM unnest(the_tags) AS given (tag)
+        ORDER BY
+            (
+                SELECT count(*)
+                FROM (
+                    SELECT FROM headrace.job_tags WHERE job_tags.tag = given.tag LIMIT 1000
+                ) AS capped
+            )
+    );
+END;
+$$;
+
+-- name: count_jobs
+-- How many jobs there are, by lane and state: in all, of those not due yet, and the sum of their failures.
+-- Reads every job or, with tags, every job that has the rarest of them.
+CREATE OR REPLACE FUNCTION headrace.count_jobs(
+    the_time timestamptz,
+    the_lanes integer[], -- NULL: all
+    the_tags text[]
+) RETURNS TABLE (lane integer, state text, jobs bigint, delayed bigint, failures bigint)
+LANGUAGE plpgsql
+-- Planned for the lanes that are given: there may be thousands of them.
+SET plan_cache_mode = force_custom_plan
+AS $$
+#variable_conflict use_column
+DECLARE
+    driver text := (headrace.rarest_first(the_tags))[1];
+BEGIN
+    IF cardinality(the_tags) = 0 THEN
+        RETURN QUERY
+        SELECT
+            {tallies}
+        FROM headrace.jobs
+        WHERE the_lanes IS NULL OR jobs.lane = ANY (the_lanes)
+        GROUP BY jobs.lane, jobs.state;
+    ELSE
+        RETURN QUERY
+        SELECT
+            {tallies}
+        FROM headrace.job_tags
+        INNER JOIN headrace.bodies ON bodies.seq = job_tags.seq
+        INNER JOIN headrace.jobs ON jobs.seq = job_tags.seq
+        WHERE
+            job_tags.tag = driver
+            AND bodies.tags @> the_tags
+            AND (the_lanes IS NULL OR jobs.lane = ANY (the_lanes))
+        GROUP BY jobs.lane, jobs.state;
+    END IF;
+END;
+$$;
+
+-- fragment: tallies
+jobs.lane,
+jobs.state,
+count(*),
+count(*) FILTER (
+    WHERE jobs.run_at > the_time AND jobs.state IN ('pending', 'retrying', 'lost')
+),
+sum(jobs.failures)
+
+-- name: held_keys
+-- The jobs that hold these keys, with the position of the key in the arguments.
+CREATE OR REPLACE FUNCTION headrace.held_keys(
+    the_tenants text[],
+    the_queues text[],
+    the_types text[],
+    the_keys text[],
+    the_time timestamptz
+) RETURNS TABLE ("position" bigint, job_id text)
+LANGUAGE plpgsql
+STABLE
+{by_index}
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    SELECT
+        wanted.position,
+        keys.job_id
+    FROM unnest(the_tenants, the_queues, the_types, the_keys)
+    WITH ORDINALITY AS wanted (tenant, queue, type, key, position)
+    INNER JOIN headrace.keys
+        ON
+            keys.tenant = wanted.tenant
+            AND keys.queue = wanted.queue
+            AND keys.type = wanted.type
+            AND keys.key = wanted.key
+    WHERE keys.expires_at IS NULL OR keys.expires_at > the_time;
+END;
+$$;

@@ -1,2 +1,0 @@
--- Nothing but the functions: they changed after version 6 and are installed by migrations alone, so that without
--- this one a database of version 6 would keep the old ones.

@@ -1,1 +1,0 @@
-SELECT headrace.delete_jobs($1::text[], $2::integer[])

@@ -1,9 +1,0 @@
-SELECT
-    parent_id,
-    child_id,
-    kind,
-    outcome,
-    seen
-FROM headrace.edges
-WHERE child_id = $1::text
-ORDER BY ord

@@ -1,1 +1,0 @@
-SELECT * FROM headrace.get_jobs($1::text[])

@@ -1,1 +1,0 @@
-SELECT * FROM headrace.held_leases($1::timestamptz, $2::text[])

@@ -1,1 +1,0 @@
-SELECT * FROM headrace.joins_into($1::text[])

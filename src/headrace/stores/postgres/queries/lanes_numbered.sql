@@ -1,9 +1,0 @@
-SELECT
-    id,
-    tenant,
-    queue,
-    type,
-    priority,
-    limit_key
-FROM headrace.lanes
-WHERE id = ANY ($1::integer[])

@@ -1,1 +1,0 @@
-SELECT * FROM headrace.lapsed_jobs($1::timestamptz, $2::text, $3::integer)

@@ -1,1 +1,0 @@
-SELECT headrace.load_begin()

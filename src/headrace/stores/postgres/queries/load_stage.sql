@@ -1,1 +1,0 @@
-SELECT headrace.load_stage($1::text, $2::text::timestamptz)

@@ -1,5 +1,0 @@
-SELECT
-    queue,
-    tenant,
-    since
-FROM headrace.pauses

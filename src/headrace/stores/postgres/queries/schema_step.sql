@@ -1,1 +1,0 @@
-UPDATE headrace.schema_version SET version = version + 1

@@ -1,1 +1,0 @@
-SELECT * FROM headrace.spawned_jobs($1::text)

@@ -1,5 +1,0 @@
-SELECT
-    id,
-    seq
-FROM headrace.bodies
-WHERE id = ANY ($1::text[])

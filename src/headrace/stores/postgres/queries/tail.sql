@@ -1,1 +1,0 @@
-SELECT * FROM headrace.log_tail($1::boolean)

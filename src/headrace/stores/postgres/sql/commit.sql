@@ -1,0 +1,2 @@
+-- name: commit
+SELECT * FROM {calls.commit_changes}

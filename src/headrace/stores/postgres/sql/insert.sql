@@ -1,0 +1,5 @@
+-- name: insert
+SELECT {calls.insert_jobs}
+
+-- name: insert_kin
+SELECT {calls.grown_kin}
