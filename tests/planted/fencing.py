@@ -111,13 +111,13 @@ DEFECTS: dict[str, Defect] = {
         manager_limits, "catch_up", buckets_stay_ahead
     ),
     "a lease that comes back is void": patched(clock_recovery, "_end", leases_are_voided),
-    "a commit compares the version alone": patched(rows, "_standing", attrgetter("id", "version")),
+    "a commit compares the version alone": patched(rows, "_compared", attrgetter("id", "version")),
     "a commit believes what it is told of the tenant": patched(
-        rows, "_standing", _all_but("tenant")
+        rows, "_compared", _all_but("tenant")
     ),
-    "a commit believes an invented token": patched(rows, "_standing", _all_but("token")),
-    "a commit believes that a job is running": patched(rows, "_standing", _all_but("state")),
+    "a commit believes an invented token": patched(rows, "_compared", _all_but("token")),
+    "a commit believes that a job is running": patched(rows, "_compared", _all_but("state")),
     "a commit believes what it is told of the budget": patched(
-        rows, "_standing", _all_but("failures", "losses")
+        rows, "_compared", _all_but("failures", "losses")
     ),
 }

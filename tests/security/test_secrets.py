@@ -180,7 +180,7 @@ def _values() -> Iterator[tuple[type, list[str]]]:
             if not isinstance(each, type) or each.__module__ != info.name:
                 continue
             if issubclass(each, msgspec.Struct) and each.__repr__ is msgspec.Struct.__repr__:
-                yield each, [field.name for field in msgspec.structs.fields(each)]
+                yield each, list(each.__struct_fields__)
             elif dataclasses.is_dataclass(each):
                 yield each, [field.name for field in dataclasses.fields(each) if field.repr]
 
