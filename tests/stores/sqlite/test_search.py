@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from headrace import lifecycle
 from headrace.model import CLAIMABLE, TERMINAL, Category, Failure, Job, State
 from headrace.stores.base import Commit, Query
-from headrace.stores.sqlite import SqliteStore, search
+from headrace.stores.sqlite import SqliteStore, read
 from tests.stores.sqlite.samples import NOW, insert, new_job, request
 
 
@@ -91,7 +91,7 @@ def random_query(dice: random.Random, jobs: Sequence[Job]) -> Query:
 async def test_every_plan_finds_the_same(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch, candidates_max: int
 ) -> None:
-    monkeypatch.setattr(search, "CANDIDATES_MAX", candidates_max)
+    monkeypatch.setattr(read, "CANDIDATES_MAX", candidates_max)
     jobs = await varied(store)
     assert {job.state for job in jobs} >= {*CLAIMABLE, State.BLOCKED, State.RUNNING} - {State.LOST}
     assert len({job.state for job in jobs} & TERMINAL) == 2

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from headrace.stores.base import EventQuery, Pause
-from headrace.stores.sqlite import SqliteStore, log, watch
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite import SqliteStore, log, wait
+from headrace.stores.sqlite.session import Snapshot
 from tests.stores.sqlite.samples import NOW, insert, new_job, request
 
 
@@ -35,7 +35,7 @@ async def test_it_returns_after_the_timeout(store: SqliteStore) -> None:
 async def test_a_write_through_the_same_store_wakes_everyone(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watch, "_POLL_SECONDS_MIN", 60)  # whoever is woken was not by polling
+    monkeypatch.setattr(wait, "_POLL_SECONDS_MIN", 60)  # whoever is woken was not by polling
     store = await SqliteStore.open(path)
     waiting = [asyncio.create_task(seconds(store, "", 10)) for _ in range(20)]
     await asyncio.sleep(0.05)

@@ -21,7 +21,7 @@ from headrace.stores.base import (
     Query,
 )
 from headrace.stores.sqlite import SqliteStore
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 from tests.stores.sqlite.samples import NOW, complete, insert, insertion, new_job, request, rows
 
 
@@ -140,9 +140,9 @@ async def test_a_caller_that_gives_up_during_its_turn_leaves_a_whole_write(
     wanted = insertion([new_job(), new_job()])
 
     def slowly(tx: Transaction) -> None:
-        from headrace.stores.sqlite import insertions
+        from headrace.stores.sqlite import insert
 
-        insertions.insert(tx, wanted)
+        insert.insert(tx, wanted)
         reached.set()
         assert may_go_on.wait(10)
 

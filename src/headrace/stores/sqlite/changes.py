@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from headrace.model import TERMINAL, Change, Edge
-from headrace.stores.sqlite import dependencies, keys, log, tags
+from headrace.stores.sqlite import graph, keys, log, tags
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import change_parameters
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 
 _CHANGE = Bulk("job_change", few="job_change_one")
 _RESULT = Bulk("result_set")
@@ -70,4 +70,4 @@ def _end(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
     if not ended:
         return []
     keys.release(tx, ended)
-    return dependencies.settle(tx, ended)
+    return graph.settle(tx, ended)

@@ -15,7 +15,7 @@ from headrace.stores.base import Backlog, Held, Tally
 from headrace.stores.sqlite import tags
 from headrace.stores.sqlite.lanes import STATES
 from headrace.stores.sqlite.rows import STATE_OF
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import json_list_or_none, query
 
 _COUNT = query("count")

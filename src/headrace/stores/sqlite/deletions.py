@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from headrace.stores.sqlite import dependencies, keys, tags
+from headrace.stores.sqlite import graph, keys, tags
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import jobs_by_seq, seqs_of_ids
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _BY_SEQ = tuple(
@@ -33,7 +33,7 @@ def delete(tx: Transaction, versions: Mapping[str, int]) -> bool:
     _REMEMBER.run(tx.connection, [(job.id, job.seq) for job in jobs if job.seq in logged])
     tags.leave(tx, placed)
     keys.remove(tx, jobs)
-    dependencies.remove(tx, jobs)
+    graph.remove(tx, jobs)
     moves.write(tx.connection)
     for lane in {lane for job, lane in placed if job.limit_key is not None}:
         tx.lanes.remove(lane)

@@ -21,7 +21,7 @@ from headrace.stores.sqlite import eligible, tags
 from headrace.stores.sqlite.eligible import Eligible
 from headrace.stores.sqlite.lanes import LaneKey
 from headrace.stores.sqlite.rows import read_time
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import json_list, query
 
 _CLAIM_HEADS = query("claim_heads")

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from headrace.stores.base import GATE, ClaimRequest
 from headrace.stores.sqlite import queues
 from headrace.stores.sqlite.lanes import LaneKey
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import json_list, query
 
 _CLOSED = query("claim_closed")

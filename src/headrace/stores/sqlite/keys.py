@@ -12,7 +12,7 @@ from headrace.model import Job
 from headrace.stores.base import KeyHold, KeyScope
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import us_or_none
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import query
 
 _HOLDERS = query("key_holders")

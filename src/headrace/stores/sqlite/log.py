@@ -9,7 +9,7 @@ from headrace.model import Event
 from headrace.stores.base import EventQuery
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import event_parameters, read_event
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import query
 
 _ADD = Bulk("event_add")

@@ -24,8 +24,8 @@ from headrace.errors import (
     StoreUnavailable,
 )
 from headrace.stores.sqlite import schema
-from headrace.stores.sqlite.connections import connect, connect_untouching
-from headrace.stores.sqlite.failures import is_busy, is_damage, translate
+from headrace.stores.sqlite.connection import connect, connect_untouching
+from headrace.stores.sqlite.errors import is_busy, is_damage, translate
 from headrace.stores.sqlite.schema import LATEST_SCHEMA_VERSION
 
 SQLITE_VERSION_MIN = (3, 37, 0)

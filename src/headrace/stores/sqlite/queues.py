@@ -7,7 +7,7 @@ from datetime import datetime
 from headrace.clock import from_us, to_us
 from headrace.stores.base import Pause, WorkerSeen
 from headrace.stores.sqlite.rows import read_list
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, json_list_or_none, query
 
 _PAUSE = query("pause")

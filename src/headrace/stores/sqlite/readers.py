@@ -10,8 +10,8 @@ from queue import SimpleQueue
 from typing import Any
 
 from headrace.stores.sqlite.calls import Call, Outcome, deliver
-from headrace.stores.sqlite.failures import is_busy, translate
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.errors import is_busy, translate
+from headrace.stores.sqlite.session import Snapshot
 
 _RETRY_SECONDS = 0.005
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from headrace.stores.base import Record
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _ALL = query("records")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headrace.stores.base import Rewrite
 from headrace.stores.sqlite.bulk import Bulk
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _VERSIONS = query("rewrite_versions")

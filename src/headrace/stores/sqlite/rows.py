@@ -12,7 +12,7 @@ from headrace.clock import from_us, to_us
 from headrace.model import Event, Job
 from headrace.stores.codec import STATE_OF, WORDS, Dialect, reader, writer
 from headrace.stores.columns import EVENT, JOB, STANDING, Group, Kind, named, of
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import json_list, query
 
 __all__ = [

@@ -40,31 +40,31 @@ from headrace.stores.base import (
     WorkerSeen,
 )
 from headrace.stores.sqlite import (
-    claims,
-    commits,
+    claim,
     counts,
     deletions,
-    dependencies,
-    diagnosis,
+    diagnose,
     due,
-    fences,
-    insertions,
+    graph,
+    insert,
     keys,
     log,
     queues,
+    read,
     records,
     rewriting,
     schema,
-    search,
     trimming,
-    updates,
+    update,
 )
 from headrace.stores.sqlite.calls import Call
-from headrace.stores.sqlite.connections import Synchronous, for_reading, for_writing
+from headrace.stores.sqlite.commit import commit as commit_changes
+from headrace.stores.sqlite.connection import Synchronous, for_reading, for_writing
+from headrace.stores.sqlite.leases import annotate, extend
 from headrace.stores.sqlite.opening import open_file
 from headrace.stores.sqlite.readers import Readers
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
-from headrace.stores.sqlite.watch import Watch
+from headrace.stores.sqlite.session import Snapshot, Transaction
+from headrace.stores.sqlite.wait import Watch
 from headrace.stores.sqlite.writer import Writer
 
 _READERS = 2
@@ -143,16 +143,16 @@ class SqliteStore:
         return await self._read(lambda view: schema.version_of(view.connection))
 
     async def diagnose(self) -> Sequence[Finding]:
-        synchronous = await self._write(lambda tx: diagnosis.synchronous(tx.connection))
-        return await self._read(lambda view: diagnosis.diagnose(view, self.path, synchronous))
+        synchronous = await self._write(lambda tx: diagnose.synchronous(tx.connection))
+        return await self._read(lambda view: diagnose.diagnose(view, self.path, synchronous))
 
     # --- writing ---------------------------------------------------------------------------------
 
     async def insert(self, insertion: Insertion) -> Inserted | Clash:
-        return await self._write(lambda tx: insertions.insert(tx, insertion))
+        return await self._write(lambda tx: insert.insert(tx, insertion))
 
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
-        return await self._write(lambda tx: claims.claim(tx, request))
+        return await self._write(lambda tx: claim.claim(tx, request))
 
     async def heads(self, request: ClaimRequest) -> Sequence[Head]:
         return await self._read(lambda view: due.heads(view, request))
@@ -160,27 +160,27 @@ class SqliteStore:
     async def claim_shares(
         self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
     ) -> Sequence[Job] | None:
-        return await self._write(lambda tx: claims.claim_shares(tx, request, shares, gates))
+        return await self._write(lambda tx: claim.claim_shares(tx, request, shares, gates))
 
     async def next_due(self, request: ClaimRequest) -> datetime | None:
         return await self._read(lambda view: due.next_due(view, request))
 
     async def commit(self, commit: Commit) -> Committed:
-        return await self._write(lambda tx: commits.commit(tx, commit))
+        return await self._write(lambda tx: commit_changes(tx, commit))
 
     async def extend(
         self, leases: Mapping[Fence, float | None], now: datetime
     ) -> Sequence[Extended]:
-        return await self._write(lambda tx: fences.extend(tx, leases, now))
+        return await self._write(lambda tx: extend(tx, leases, now))
 
     async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
-        return await self._write(lambda tx: fences.annotate(tx, fence, note, now))
+        return await self._write(lambda tx: annotate(tx, fence, note, now))
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
         return await self._write(lambda tx: rewriting.rewrite(tx, rewrites))
 
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
-        return await self._write(lambda tx: updates.update(tx, changes))
+        return await self._write(lambda tx: update.update(tx, changes))
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await self._write(lambda tx: deletions.delete(tx, jobs))
@@ -188,20 +188,20 @@ class SqliteStore:
     # --- reading jobs ----------------------------------------------------------------------------
 
     async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
-        return await self._read(lambda view: search.get(view, ids))
+        return await self._read(lambda view: read.get(view, ids))
 
     async def find(self, query: Query) -> Sequence[Job]:
-        return await self._read(lambda view: search.find(view, query))
+        return await self._read(lambda view: read.find(view, query))
 
     async def lapsed(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await self._read(lambda view: search.lapsed(view, now, limit, tenant))
+        return await self._read(lambda view: read.lapsed(view, now, limit, tenant))
 
     async def outlived(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await self._read(lambda view: search.outlived(view, now, limit, tenant))
+        return await self._read(lambda view: read.outlived(view, now, limit, tenant))
 
     async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
         return await self._read(lambda view: keys.holders(view, scopes, now))
@@ -227,16 +227,16 @@ class SqliteStore:
     async def edges(
         self, *, parent_id: str | None = None, child_id: str | None = None
     ) -> Sequence[Edge]:
-        return await self._read(lambda view: dependencies.edges(view, parent_id, child_id))
+        return await self._read(lambda view: graph.edges(view, parent_id, child_id))
 
     async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
-        return await self._read(lambda view: dependencies.joins(view, child_ids))
+        return await self._read(lambda view: graph.joins(view, child_ids))
 
     async def spawned(self, parent_id: str) -> Sequence[Job]:
-        return await self._read(lambda view: search.spawned(view, parent_id))
+        return await self._read(lambda view: read.spawned(view, parent_id))
 
     async def unseen(self, limit: int) -> Sequence[Edge]:
-        return await self._read(lambda view: dependencies.unseen(view, limit))
+        return await self._read(lambda view: graph.unseen(view, limit))
 
     # --- queues and workers ----------------------------------------------------------------------
 

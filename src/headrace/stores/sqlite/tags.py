@@ -12,7 +12,7 @@ from typing import NamedTuple
 from headrace.clock import to_us
 from headrace.model import CLAIMABLE, Change, Job
 from headrace.stores.sqlite.bulk import Bulk
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _ADD = Bulk("job_tag_add")

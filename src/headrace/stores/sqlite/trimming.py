@@ -7,7 +7,7 @@ from datetime import datetime
 
 from headrace.clock import to_us
 from headrace.stores.sqlite import log
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import query
 
 _LAST = query("trim_last")

@@ -18,8 +18,8 @@ from typing import Any
 
 from headrace.retry import doubling
 from headrace.stores.sqlite.calls import Call, Outcome, deliver
-from headrace.stores.sqlite.failures import is_busy, translate
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.errors import is_busy, translate
+from headrace.stores.sqlite.session import Transaction
 
 _GROUP_MAX = 256
 _GROUP_SECONDS_MAX = 0.05  # other processes wait for the lock meanwhile

@@ -16,7 +16,7 @@ from headrace.model import CLAIMABLE, LEASED, TERMINAL, Job, State
 from headrace.stores.base import Query
 from headrace.stores.sqlite import tags
 from headrace.stores.sqlite.rows import jobs_by_seq, seqs_of_ids, us_or_none
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import json_list, json_list_or_none, query
 
 _LANES = query("find_lanes")

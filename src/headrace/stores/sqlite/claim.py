@@ -13,7 +13,7 @@ from headrace.stores.base import ClaimRequest, Record, Share
 from headrace.stores.sqlite import changes, due, records
 from headrace.stores.sqlite.changes import Writable
 from headrace.stores.sqlite.rows import jobs_by_seq, us_or_none
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 
 
 def claim(tx: Transaction, request: ClaimRequest) -> list[Job]:

@@ -8,7 +8,7 @@ from headrace.model import Change
 from headrace.stores.sqlite import log, tags
 from headrace.stores.sqlite.lanes import Moves, lane_key
 from headrace.stores.sqlite.rows import tags_text
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _VERSIONS = query("update_versions")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from headrace.stores.base import Finding, Health
 from headrace.stores.sqlite import schema
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 
 WAL_BYTES_MAX = 256 << 20
 """A log file that is larger than this is not being emptied: some reader holds it open."""

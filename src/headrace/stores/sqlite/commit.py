@@ -8,11 +8,11 @@ import msgspec
 
 from headrace.model import LEASED, Change, Job
 from headrace.stores.base import Commit, Committed
-from headrace.stores.sqlite import changes, dependencies
+from headrace.stores.sqlite import changes, graph
 from headrace.stores.sqlite.changes import Writable
 from headrace.stores.sqlite.lanes import Lanes
 from headrace.stores.sqlite.rows import us_or_none
-from headrace.stores.sqlite.snapshot import Transaction
+from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _VERSIONS = query("commit_versions")
@@ -57,7 +57,7 @@ def commit(tx: Transaction, wanted: Commit) -> Committed:
     if wanted.together and not all(applied):
         return Committed([False] * len(applied))
     touched = changes.write(tx, writable)
-    dependencies.see(tx, wanted.seen_given(applied))
+    graph.see(tx, wanted.seen_given(applied))
     return Committed(applied, touched)
 
 

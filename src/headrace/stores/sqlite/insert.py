@@ -10,11 +10,11 @@ from msgspec.structs import replace
 
 from headrace.model import TERMINAL, Job, State
 from headrace.stores.base import Clash, Inserted, Insertion, Kin
-from headrace.stores.sqlite import dependencies, fences, keys, log, tags
+from headrace.stores.sqlite import graph, keys, leases, log, tags
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import STATE_OF, insert_parameters
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _LAST_SEQ = query("insert_last_seq")
@@ -40,7 +40,7 @@ def insert(tx: Transaction, insertion: Insertion) -> Inserted | Clash:
     log.append(tx, [(event, job.seq) for event, job in zip(insertion.events, jobs, strict=True)])
     moves.write(tx.connection)
     tags.enter(tx, placed)
-    dependencies.add(tx, insertion.edges)
+    graph.add(tx, insertion.edges)
     keys.hold(tx, insertion.keys)
     return Inserted(jobs)
 
@@ -52,7 +52,7 @@ def _numbered(tx: Transaction, insertion: Insertion) -> list[Job]:
 
 def _clash(view: Snapshot, insertion: Insertion) -> Clash | None:
     """The first kind of clash, if any, in the order fence, parents, kin, ids, keys."""
-    if insertion.fence is not None and not fences.holds(view, insertion.fence, insertion.now):
+    if insertion.fence is not None and not leases.holds(view, insertion.fence, insertion.now):
         return Clash(fence=True)
     if moved := _moved(view, insertion.parents):
         return Clash(parents=moved)

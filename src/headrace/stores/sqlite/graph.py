@@ -9,7 +9,7 @@ from headrace.graph import Join
 from headrace.model import DependencyKind, Edge, Job
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import STATE_OF
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _ADD = Bulk("edge_add")

@@ -10,7 +10,7 @@ from headrace.clock import to_us
 from headrace.stores.base import Extended, Fence, Note
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import STATE_OF, us_or_none
-from headrace.stores.sqlite.snapshot import Snapshot, Transaction
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 

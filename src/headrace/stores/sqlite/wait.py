@@ -8,7 +8,7 @@ import sqlite3
 import threading
 
 from headrace.stores.sqlite import log
-from headrace.stores.sqlite.snapshot import Snapshot
+from headrace.stores.sqlite.session import Snapshot
 
 _POLL_SECONDS_MIN = 0.002
 _POLL_SECONDS_MAX = 0.02
