@@ -38,13 +38,13 @@ async def work(jobs: JobManager) -> None:
     """What a worker does with jobs that follow others."""
     while claimed := await jobs.claim("worker-1", limit=10):
         for job in claimed:
-            occasion = await jobs.occasion(job)
-            assert occasion is not None
-            if not occasion.wanted:
-                print(f"{job.type}: {occasion.note}")
-                await jobs.complete(job.id, job.token, occasion.note)
+            hook_call = await jobs.hook_call(job)
+            assert hook_call is not None
+            if not hook_call.wanted:
+                print(f"{job.type}: {hook_call.note}")
+                await jobs.complete(job.id, job.token, hook_call.note)
                 continue
-            payload = occasion.payload(job.payload)
+            payload = hook_call.payload(job.payload)
             about = payload.get("batch") or payload["job"]
             print(f"{job.type} runs:", *(f"{name}={about[name]}" for name in about if about[name]))
             await jobs.complete(job.id, job.token)

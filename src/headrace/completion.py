@@ -46,7 +46,7 @@ HOOKS = frozenset({Role.ON_SUCCESS, Role.ON_FAILURE})
 _RUN_BY_WORKERS = (Role.ON_SUCCESS, Role.ON_FAILURE, Role.CALLBACK)
 
 
-class Occasion(msgspec.Struct, frozen=True, kw_only=True):
+class HookCall(msgspec.Struct, frozen=True, kw_only=True):
     """Why a job runs that waited for others to end, and what there is to tell its handler."""
 
     wanted: bool

@@ -1,7 +1,7 @@
 """The limits of a queue as values: how much may run, how fast it starts, who takes turns, how much may wait.
 
 Pure. What a claim needs besides the limits themselves (which buckets are not full, who has had a turn) is
-the `GateState`; limits and state together are the body of the queue's gate. `headrace.allotment` decides
+the `GateState`; limits and state together are the body of the queue's gate. `headrace.allocation` decides
 with them.
 """
 

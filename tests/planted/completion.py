@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from headrace import completion, graph
 from headrace.completion import Role
-from headrace.manager import batches, occasions, submission
+from headrace.manager import batches, hooks, submission
 from headrace.manager.context import Context
 from headrace.manager.placement import Draft
 from headrace.model import Job, State
@@ -39,7 +39,7 @@ DEFECTS: dict[str, Defect] = {
         completion, "wanted", lambda role, outcome: role is not Role.ON_FAILURE
     ),
     "a hook ends with the lifetime of its job": patched(completion, "lasting", lambda spec: spec),
-    "hooks go by what became of the job later": patched(occasions, "_outcome", present_state),
+    "hooks go by what became of the job later": patched(hooks, "_outcome", present_state),
     "a repeated batch is a new one once it has ended": patched(
         batches, "_for_good", no_key_of_its_own
     ),

@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from headrace import allotment
-from headrace.allotment import Holding
+from headrace import allocation
+from headrace.allocation import Holding
 from headrace.limits import Gate, QueueLimits
-from headrace.manager import admission, recent
+from headrace.manager import admission, cache
 from headrace.manager import limits as manager_limits
 from headrace.manager.context import Context
 from headrace.manager.limits import Claimed
@@ -22,9 +22,9 @@ from tests.planted.defect import Defect, patched
 
 right_claim_shares = MemoryStore.claim_shares
 right_claim = manager_limits.claim
-right_charge = allotment._Meter.charge
-right_occupy = allotment._Meter._occupy
-right_ahead = allotment._ahead
+right_charge = allocation._Meter.charge
+right_occupy = allocation._Meter._occupy
+right_ahead = allocation._ahead
 right_under = Gate.under
 right_admit = admission.insert
 
@@ -52,20 +52,22 @@ async def always_limited_first(
 
 
 def nothing_is_held(
-    self: allotment._Meter, gate: Gate, held: Iterable[Holding], now: datetime
+    self: allocation._Meter, gate: Gate, held: Iterable[Holding], now: datetime
 ) -> None:
     right_meter(self, gate, (), now)
 
 
-right_meter = allotment._Meter.__init__
+right_meter = allocation._Meter.__init__
 
 
-def keys_shared_by_tenants(self: allotment._Meter, tenant: str, key: str | None, jobs: int) -> None:
+def keys_shared_by_tenants(
+    self: allocation._Meter, tenant: str, key: str | None, jobs: int
+) -> None:
     for each in ("a", "b") if tenant in ("a", "b") else (tenant,):
         right_occupy(self, each, key, jobs)
 
 
-def no_tokens_taken(self: allotment._Meter, tenant: str, key: str | None, jobs: int) -> None:
+def no_tokens_taken(self: allocation._Meter, tenant: str, key: str | None, jobs: int) -> None:
     return None
 
 
@@ -77,7 +79,7 @@ def leads_never_caught_up(leads: Mapping[str, float], present: float) -> Mapping
     return right_ahead(leads, 0.0)
 
 
-def without_what_is_on_the_way(self: recent.Waiting) -> recent.Load:
+def without_what_is_on_the_way(self: cache.BacklogEstimate) -> cache.Size:
     return self._measured.plus(self._added).minus(self._measured_from)
 
 
@@ -110,20 +112,22 @@ DEFECTS: dict[str, Defect] = {
         manager_limits, "_return_unused", keeps_what_is_unused
     ),
     "limited queues go first, always": patched(manager_limits, "claim", always_limited_first),
-    "what is leased does not count": patched(allotment._Meter, "__init__", nothing_is_held),
-    "keys are shared between tenants": patched(allotment._Meter, "_occupy", keys_shared_by_tenants),
-    "tokens are not taken": patched(allotment._Meter, "charge", no_tokens_taken),
-    "turns are forgotten": patched(allotment, "_ahead", leads_forgotten),
+    "what is leased does not count": patched(allocation._Meter, "__init__", nothing_is_held),
+    "keys are shared between tenants": patched(
+        allocation._Meter, "_occupy", keys_shared_by_tenants
+    ),
+    "tokens are not taken": patched(allocation._Meter, "charge", no_tokens_taken),
+    "turns are forgotten": patched(allocation, "_ahead", leads_forgotten),
     "who was served before others came pays for it": patched(
-        allotment, "_ahead", leads_never_caught_up
+        allocation, "_ahead", leads_never_caught_up
     ),
     "weights do not count": patched(QueueLimits, "weight", _always(1.0)),
     "every queue is full for nobody": patched(admission, "insert", admits_all),
     "a repeat is refused when the queue is full": patched(admission, "insert", refuses_repeats),
     "what is being stored does not count": patched(
-        recent.Waiting, "load", property(without_what_is_on_the_way)
+        cache.BacklogEstimate, "load", property(without_what_is_on_the_way)
     ),
-    "the backlog is never measured again": patched(recent, "is_fresh", _always(value=True)),
+    "the backlog is never measured again": patched(cache, "is_fresh", _always(value=True)),
     "a limit for submissions gates the claims": patched(
         QueueLimits, "for_claims", property(admission_by_gate)
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from headrace import allotment
+from headrace import allocation
 from headrace.limits import Gate, Rate
 from headrace.manager import limits as manager_limits
 from headrace.stores.base import ClaimRequest
@@ -13,10 +13,10 @@ from headrace.stores.memory import MemoryStore
 from tests.planted.defect import Defect, patched
 
 right_next_due = MemoryStore.next_due
-right_next_token_at = allotment.next_token_at
+right_next_token_at = allocation.next_token_at
 
 
-def late_ones_begin_anew(self: allotment._Meter, rate: Rate, full_at_ns: int, jobs: int) -> int:
+def late_ones_begin_anew(self: allocation._Meter, rate: Rate, full_at_ns: int, jobs: int) -> int:
     return max(full_at_ns, self._now_ns) + jobs * rate.interval_ns
 
 
@@ -40,9 +40,9 @@ async def whatever_the_filters(self: MemoryStore, request: ClaimRequest) -> date
 
 DEFECTS: dict[str, Defect] = {
     "a late start puts off all those behind it": patched(
-        allotment._Meter, "_charged", late_ones_begin_anew
+        allocation._Meter, "_charged", late_ones_begin_anew
     ),
-    "nobody is told of the next token": patched(allotment._Queue, "_next_at", nothing_is_known),
+    "nobody is told of the next token": patched(allocation._Queue, "_next_at", nothing_is_known),
     "a queue without tokens does not tell of the next": patched(
         manager_limits, "next_token_at", nothing_is_known
     ),

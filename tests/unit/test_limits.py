@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace import allotment, limits
-from headrace.allotment import Demand, Obstacle, Scope, allot, give_back, obstacles
+from headrace import allocation, limits
+from headrace.allocation import Demand, Obstacle, Scope, allocate, give_back, obstacles
 from headrace.errors import HeadraceError, InvalidLimit, InvalidName, StoreCorrupt
 from headrace.limits import Gate, QueueLimits, Rate
 from headrace.stores.base import Head, Held
@@ -41,7 +41,7 @@ class Claimer:
     def claim(
         self, heads: Iterable[Head], limit: int = 1, *, now: float = 0, held: Sequence[Held] = ()
     ) -> list[tuple[Head, int]]:
-        (answer,) = allot([Demand(self.gate, list(heads), held)], limit, at(now))
+        (answer,) = allocate([Demand(self.gate, list(heads), held)], limit, at(now))
         if answer.shares:  # a claim that takes nothing writes nothing
             self.gate = limits.decode_gate("q", limits.encode(answer.gate))
         return list(answer.shares)
@@ -173,12 +173,12 @@ def test_full_buckets_are_forgotten() -> None:
     claimer.claim([head(jobs=1)], now=12)
     assert set(claimer.gate.state.keys_full_at_ns["a"]) == {"late"}
     nobody: list[Head] = []
-    (idle,) = allot([Demand(claimer.gate, nobody, [])], 1, at(100))
+    (idle,) = allocate([Demand(claimer.gate, nobody, [])], 1, at(100))
     assert idle.gate.state == limits.GateState()
 
 
 def test_a_key_that_cannot_be_remembered_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allotment, "BUCKETS_MAX", 3)
+    monkeypatch.setattr(allocation, "BUCKETS_MAX", 3)
     claimer = Claimer(QueueLimits(key_rate=Rate(2, 10.0)))
     lanes = [head(limit_key=f"k{n}", jobs=2) for n in range(5)]
     assert claimer.claim(lanes, 1000) == [(lane, 2) for lane in lanes[:3]]
@@ -202,7 +202,7 @@ def test_no_span_of_time_sees_more_starts_than_burst_and_rate_allow(
     for pause, wanted in claims:
         moment += pause
         starts.append((at(moment), claimer.count([head()], wanted, now=moment)))
-    late_seconds = allotment.LATE_NS / 1e9
+    late_seconds = allocation.LATE_NS / 1e9
     for first in range(len(starts)):
         for last in range(first, len(starts)):
             span = (starts[last][0] - starts[first][0]).total_seconds()
@@ -232,7 +232,7 @@ def test_what_waits_for_time_is_told_when_it_comes() -> None:
     gate = Gate(rules)
 
     def next_at(*lanes: Head, limit: int = 9, holds: Sequence[Held] = ()) -> Any:
-        (answer,) = allot([Demand(gate, lanes, holds)], limit, T0)
+        (answer,) = allocate([Demand(gate, lanes, holds)], limit, T0)
         return answer.next_at
 
     assert next_at() is None
@@ -263,7 +263,7 @@ def test_what_did_not_start_is_given_back() -> None:
     assert claimer.count([lane]) == 1
     assert claimer.count([head(type="keyless")]) == 3
     whole = give_back(claimer.gate, [(lane, 2), (head(), 3)], T0)
-    assert allotment.room(whole, [], T0) == 5
+    assert allocation.room(whole, [], T0) == 5
     assert obstacles(whole, [], "a", "k", T0) == []
     assert give_back(whole, [(lane, 9)], at(3)).state == limits.GateState()
 
@@ -393,7 +393,7 @@ def test_turns_remembered_are_few() -> None:
 
 
 def test_too_many_tenants_begin_a_new_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(allotment, "LEADS_MAX", 10)
+    monkeypatch.setattr(allocation, "LEADS_MAX", 10)
     claimer = Claimer(QueueLimits(fair=True))
     heads = [head(f"n{number:02}", since=number) for number in range(30)]
     served = Counter(lane.tenant for _ in range(11) for lane, _ in claimer.claim(heads))
@@ -411,7 +411,7 @@ def test_queues_share_a_claim_by_priority_then_age() -> None:
         [head("a", 1, priority=0, queue="two"), head("a", 9, queue="two")],
         [],
     )
-    answers = allot([one, two], 4, T0)
+    answers = allocate([one, two], 4, T0)
     assert [[(lane.priority, jobs) for lane, jobs in answer.shares] for answer in answers] == [
         [(2, 2)],
         [(0, 1), (2, 1)],

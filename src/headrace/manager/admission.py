@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from headrace.errors import QueueFull
 from headrace.limits import QueueLimits, decode_limits
+from headrace.manager.cache import BacklogEstimate, Size
 from headrace.manager.context import Context
-from headrace.manager.recent import Load, Waiting
 from headrace.model import Job
 from headrace.stores.base import Clash, Inserted, Insertion
 
@@ -27,16 +27,16 @@ class Places(NamedTuple):
 
     queue: str
     tenant: str | None
-    wanted: Load
+    wanted: Size
     jobs_max: int | None
     bytes_max: int | None
-    waiting: Waiting
+    waiting: BacklogEstimate
 
     @property
     def are_free(self) -> bool:
         return self.would_hold(self.waiting.load.plus(self.wanted))
 
-    def would_hold(self, load: Load) -> bool:
+    def would_hold(self, load: Size) -> bool:
         return (self.jobs_max is None or load.jobs <= self.jobs_max) and (
             self.bytes_max is None or load.payload_bytes <= self.bytes_max
         )
@@ -66,30 +66,30 @@ async def insert(context: Context, insertion: Insertion) -> Inserted | Clash:
 async def _places(context: Context, jobs: Sequence[Job]) -> list[Places]:
     """Every limit that the jobs come under."""
     now = context.now()
-    records = await context.recent.records(context.store, ADMISSION, now)
+    records = await context.cache.records(context.store, ADMISSION, now)
     limited = {job.queue for job in jobs} & records.keys()
     loads = _by_tenant([job for job in jobs if job.queue in limited]) if limited else {}
     found = []
     for queue in sorted(limited):
         rules = decode_limits(queue, records[queue].body_json)
         tenants = {tenant: load for (name, tenant), load in loads.items() if name == queue}
-        total = Load(
+        total = Size(
             sum(load.jobs for load in tenants.values()),
             sum(load.payload_bytes for load in tenants.values()),
         )
         for tenant, load in [(None, total), *tenants.items()]:
             maxima = _maxima(rules, tenant)
             if maxima != (None, None):
-                waiting = context.recent.waiting(queue, tenant, now)
+                waiting = context.cache.backlog(queue, tenant, now)
                 found.append(Places(queue, tenant, load, *maxima, waiting))
     return found
 
 
-def _by_tenant(jobs: Sequence[Job]) -> dict[tuple[str, str], Load]:
+def _by_tenant(jobs: Sequence[Job]) -> dict[tuple[str, str], Size]:
     sizes: dict[tuple[str, str], list[int]] = {}
     for job in jobs:
         sizes.setdefault((job.queue, job.tenant), []).append(len(job.payload_json))
-    return {scope: Load(len(own), sum(own)) for scope, own in sizes.items()}
+    return {scope: Size(len(own), sum(own)) for scope, own in sizes.items()}
 
 
 def _maxima(rules: QueueLimits, tenant: str | None) -> tuple[int | None, int | None]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from headrace.clock import Clock, ShiftedClock, StoreClock
 from headrace.crypto import KeyRing
 from headrace.errors import JobNotFound
-from headrace.manager.recent import Recent
+from headrace.manager.cache import Cache
 from headrace.manager.sealed_store import SealedStore
 from headrace.manager.sealing import Sealing
 from headrace.model import Job
@@ -62,7 +62,7 @@ class Context:
         self.policies = policies
         self.tenant = tenant
         self.dice = dice
-        self.recent = Recent()
+        self.cache = Cache()
 
     def now(self) -> datetime:
         return self.clock.now()

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from headrace import graph, validation
-from headrace.allotment import Obstacle, Scope
+from headrace.allocation import Obstacle, Scope
 from headrace.manager import presence
 from headrace.manager.context import Context
 from headrace.manager.limits import find_obstacles

@@ -18,11 +18,11 @@ from typing import NamedTuple, TypeVar
 from msgspec.structs import replace
 
 from headrace import limits, validation
-from headrace.allotment import (
-    Allotted,
+from headrace.allocation import (
+    Allocation,
     Demand,
     Obstacle,
-    allot,
+    allocate,
     caught_up,
     give_back,
     next_token_at,
@@ -145,7 +145,7 @@ async def _put(
 
     what = f"the limits of queue {queue}"
     was_there = await change_record(context.store, kind, queue, decided, what=what)
-    context.recent.forget(kind)
+    context.cache.forget(kind)
     return was_there
 
 
@@ -154,7 +154,7 @@ async def _put(
 
 async def claim(context: Context, request: ClaimRequest, *, limited_first: bool) -> Claimed:
     """Claim from queues with and without limits; `limited_first` says which go first."""
-    gated = await context.recent.records(context.store, GATE, request.now)
+    gated = await context.cache.records(context.store, GATE, request.now)
     limited = [name for name in gated if request.queues is None or name in request.queues]
     if not limited:
         return Claimed(await context.store.claim(request))
@@ -218,9 +218,9 @@ async def _try_to_claim(context: Context, request: ClaimRequest) -> Claimed | No
     heads = _by_queue(await store.heads(replace(asked, limit=asked.limit + 1)))
     names = [name for name in names if name in heads]
     demands = [Demand(gates[name], heads[name], held.get(name, ())) for name in names]
-    allotted = dict(zip(names, allot(demands, asked.limit, now), strict=True))
-    taken = {name: one for name, one in allotted.items() if one.shares}
-    next_at = _earliest([*tokens_at, *(one.next_at for one in allotted.values())])
+    allocated = dict(zip(names, allocate(demands, asked.limit, now), strict=True))
+    taken = {name: one for name, one in allocated.items() if one.shares}
+    next_at = _earliest([*tokens_at, *(one.next_at for one in allocated.values())])
     if not taken:
         return Claimed((), next_at)  # and nothing is written: idle workers leave the store in peace
     shares = [share for one in taken.values() for share in one.shares]
@@ -241,7 +241,7 @@ def _earliest(moments: Sequence[datetime | None]) -> datetime | None:
 
 
 async def _return_unused(
-    context: Context, taken: Mapping[str, Allotted[Head]], claimed: Sequence[Job]
+    context: Context, taken: Mapping[str, Allocation[Head]], claimed: Sequence[Job]
 ) -> None:
     """Give back what was charged for jobs that were gone by then; failing that, it stays charged."""
     came = Counter(_lane_of(job) for job in claimed)

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from headrace import lifecycle, validation
 from headrace import schedules as schedule_rules
 from headrace.clock import Clock
-from headrace.completion import Occasion
+from headrace.completion import HookCall
 from headrace.crypto import KeyRing
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidInput, JobNotFound, TemporaryError
@@ -34,8 +34,8 @@ from headrace.manager import (
     deadlines,
     diagnosis,
     explanation,
+    hooks,
     leases,
-    occasions,
     overview,
     presence,
     queries,
@@ -191,7 +191,7 @@ class JobManager:
             dice=self._context.dice,
             keys=self.keys,
         )
-        sibling._context.recent = self._context.recent  # what one has read, the other need not
+        sibling._context.cache = self._context.cache  # what one has read, the other need not
         return sibling
 
     async def close(self) -> None:
@@ -417,12 +417,12 @@ class JobManager:
 
     # --- Working: What a worker does with jobs.
 
-    async def occasion(self, job: Job) -> Occasion | None:
+    async def hook_call(self, job: Job) -> HookCall | None:
         """What the handler of a hook or of a batch's callback is told; None for any other job.
 
         For whoever runs handlers: a job that is not `wanted` is to be completed without one.
         """
-        return await occasions.occasion(self._context, job)
+        return await hooks.hook_call(self._context, job)
 
     async def claim(
         self,

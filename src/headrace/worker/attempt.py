@@ -252,18 +252,18 @@ class Attempt:
         if job.is_sealed:
             raise Snooze(SEALED_SNOOZE_SECONDS)  # another worker may have the key
         try:
-            occasion = await self.context.manager.occasion(job) if job.tags else None
+            hook_call = await self.context.manager.hook_call(job) if job.tags else None
             if needs_results(job):
                 self.context.job = job = await with_results(job, self.context.manager)
         except StoreError as error:
             raise NotStarted from error
-        if occasion is not None:
-            if not occasion.wanted:
-                return occasion.note
+        if hook_call is not None:
+            if not hook_call.wanted:
+                return hook_call.note
             self.context.job = replace(
                 job,
                 payload_json=codec.encode(
-                    occasion.payload(job.payload), limit=codec.PAYLOAD_BYTES_MAX
+                    hook_call.payload(job.payload), limit=codec.PAYLOAD_BYTES_MAX
                 ),
             )
         return await self._execute(self.task, self.context)

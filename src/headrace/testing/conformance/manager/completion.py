@@ -41,9 +41,9 @@ async def _the(manager: JobManager, role: Role, of: str) -> Job:
 
 async def _run(manager: JobManager, job: Job) -> str:
     """What a worker does with a claimed follow-up: the note, or the word that its handler ran."""
-    occasion = await manager.occasion(job)
-    assert occasion is not None
-    result = "ran" if occasion.wanted else occasion.note
+    hook_call = await manager.hook_call(job)
+    assert hook_call is not None
+    result = "ran" if hook_call.wanted else hook_call.note
     await manager.complete(job.id, job.token, result)
     return result
 
@@ -209,32 +209,32 @@ async def told(env: Env) -> None:
     _, token = await take(manager, "a")
     await manager.complete("a", token, {"sum": 3})
     (job,) = await manager.claim("w")
-    occasion = await manager.occasion(job)
-    assert occasion is not None
-    assert occasion.wanted
-    about = occasion.about["job"]
+    hook_call = await manager.hook_call(job)
+    assert hook_call is not None
+    assert hook_call.wanted
+    about = hook_call.about["job"]
     assert (about["id"], about["state"], about["result"], about["error"]) == (
         "a",
         "completed",
         {"sum": 3},
         None,
     )
-    assert occasion.payload(job.payload) == {"to": "ada", "job": about}
-    assert occasion.payload(None) == {"job": about}
-    assert occasion.payload([1]) == {"payload": [1], "job": about}
+    assert hook_call.payload(job.payload) == {"to": "ada", "job": about}
+    assert hook_call.payload(None) == {"job": about}
+    assert hook_call.payload([1]) == {"payload": [1], "job": about}
     await manager.complete(job.id, job.token)
     await submit(manager, "b", on_failure=[JobSpec(type="h")])
     _, token = await take(manager, "b")
     await manager.fail("b", token, PermanentError("no such user", code="E1"))
     (job,) = await manager.claim("w")
-    occasion = await manager.occasion(job)
-    assert occasion is not None
-    assert occasion.about["job"]["error"] == {
+    hook_call = await manager.hook_call(job)
+    assert hook_call is not None
+    assert hook_call.about["job"]["error"] == {
         "message": "no such user",
         "category": "permanent",
         "code": "E1",
     }
-    assert await manager.occasion(await manager.get("a")) is None
+    assert await manager.hook_call(await manager.get("a")) is None
 
 
 @suite.case("hooks", "know how the job ended when it is deleted, and when it completes late")
@@ -248,9 +248,9 @@ async def lasting_outcome(env: Env) -> None:
     await manager.complete("late", None, "after all")
     assert (await manager.get("late")).state is State.COMPLETED
     for job in await manager.claim("w", limit=10):
-        occasion = await manager.occasion(job)
-        assert occasion is not None
-        assert (occasion.wanted, occasion.about["job"]["state"]) == (True, "abandoned")
+        hook_call = await manager.hook_call(job)
+        assert hook_call is not None
+        assert (hook_call.wanted, hook_call.about["job"]["state"]) == (True, "abandoned")
     assert (await manager.get("s-late")).state is State.CANCELLED
 
 
@@ -322,9 +322,9 @@ async def foreign(env: Env) -> None:
     await manager.complete("secret", token, "hidden")
     await submit(manager, "spy", tags=[Role.ON_SUCCESS.of("secret")])
     (job,) = await manager.claim("w")
-    occasion = await manager.occasion(job)
-    assert occasion is not None
-    assert occasion.about == {"job": {"id": "secret", "state": None}}
+    hook_call = await manager.hook_call(job)
+    assert hook_call is not None
+    assert hook_call.about == {"job": {"id": "secret", "state": None}}
 
 
 @suite.case("hooks", "a crash between a job's end and their release leaves nothing stuck")
@@ -363,9 +363,9 @@ async def callback_last(env: Env) -> None:
         assert (await manager.get(batch.callback_id)).state is State.BLOCKED
         await end_held(manager, f"m-{how}", held[f"m-{how}"].token, how)
     (job,) = await manager.claim("w", limit=100)
-    occasion = await manager.occasion(job)
-    assert occasion is not None
-    assert occasion.payload(job.payload) == {
+    hook_call = await manager.hook_call(job)
+    assert hook_call is not None
+    assert hook_call.payload(job.payload) == {
         "to": "ada",
         "batch": {
             "id": batch.id,
@@ -405,13 +405,13 @@ async def large(env: Env) -> None:
     ran: Counter[str] = Counter()
     while claimed := await manager.claim("w", limit=500):
         for job in claimed:
-            occasion = await manager.occasion(job)
+            hook_call = await manager.hook_call(job)
             if job.type == JOIN_TYPE:
-                assert occasion is not None
-                assert not occasion.wanted
+                assert hook_call is not None
+                assert not hook_call.wanted
             if job.type == "sum":
-                assert occasion is not None
-                assert occasion.about["batch"]["completed"] == 2500
+                assert hook_call is not None
+                assert hook_call.about["batch"]["completed"] == 2500
                 assert (await manager.batch(batch.id)).done
         ran.update(job.type for job in claimed)
         rows = [(job.id, job.token) for job in claimed]
@@ -532,9 +532,9 @@ async def odd_batches(env: Env) -> None:
     assert (plain.callback_id, (await manager.batch(plain.id)).waiting) == (None, 3)
     empty = await manager.submit_batch([], JobSpec(type="sum"))
     (job,) = [one for one in await manager.claim("w", limit=9) if one.id == empty.callback_id]
-    occasion = await manager.occasion(job)
-    assert occasion is not None
-    assert occasion.about["batch"]["total"] == 0
+    hook_call = await manager.hook_call(job)
+    assert hook_call is not None
+    assert hook_call.about["batch"]["total"] == 0
     assert (await manager.batch(plain.id)).running == 3
     with raises(errors.BatchNotFound):
         await manager.batch("nowhere")

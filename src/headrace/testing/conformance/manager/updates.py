@@ -300,6 +300,6 @@ async def ties(env: Env) -> None:
     with raises(InvalidInput):
         await manager.update("j", add_tags=[Role.WEBHOOK.of("h")])
     await finish(manager, "j")
-    occasion = await manager.occasion(await manager.get("h"))
-    assert occasion is not None
-    assert not occasion.wanted
+    hook_call = await manager.hook_call(await manager.get("h"))
+    assert hook_call is not None
+    assert not hook_call.wanted

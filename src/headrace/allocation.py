@@ -1,6 +1,6 @@
 """Which waiting jobs of limited queues a claim may take: slots, tokens and turns. Pure.
 
-`allot` looks at the lanes that have due jobs and at what is leased now, and says how many to take from
+`allocate` looks at the lanes that have due jobs and at what is leased now, and says how many to take from
 each. It takes for granted that nobody claims from these queues meanwhile: the gate's version sees to that.
 """
 
@@ -74,7 +74,7 @@ class Demand(NamedTuple, Generic[L]):
     held: Sequence[Holding]
 
 
-class Allotted(NamedTuple, Generic[L]):
+class Allocation(NamedTuple, Generic[L]):
     """How many jobs to take from which lanes, in order, and the gate once they are taken."""
 
     shares: Sequence[tuple[L, int]]
@@ -101,7 +101,7 @@ class Obstacle(msgspec.Struct, frozen=True):
     """Of a rate: when the next token comes."""
 
 
-def allot(demands: Sequence[Demand[L]], limit: int, now: datetime) -> list[Allotted[L]]:
+def allocate(demands: Sequence[Demand[L]], limit: int, now: datetime) -> list[Allocation[L]]:
     """Up to `limit` jobs of all these queues together; one answer per queue.
 
     More urgent jobs come first, whatever their queue and tenant. Among jobs of one priority the queue
@@ -113,7 +113,7 @@ def allot(demands: Sequence[Demand[L]], limit: int, now: datetime) -> list[Allot
         waiting = [queue for queue in queues if level in queue.levels]
         for queue in sorted(waiting, key=lambda queue: queue.levels[level][0].lane.run_at):
             limit -= queue.serve(level, limit)
-    return [queue.allotted() for queue in queues]
+    return [queue.allocated() for queue in queues]
 
 
 def room(gate: Gate, held: Sequence[Holding], now: datetime) -> int:
@@ -328,9 +328,9 @@ class _Queue(Generic[L]):
             picked += self._take(line, limit - picked)
         return picked
 
-    def allotted(self) -> Allotted[L]:
+    def allocated(self) -> Allocation[L]:
         shares = [(line.lane, line.taken) for line in self._served.values()]
-        return Allotted(shares, self._meter.gate(self._leads), self._next_at())
+        return Allocation(shares, self._meter.gate(self._leads), self._next_at())
 
     def _next_at(self) -> datetime | None:
         left = [

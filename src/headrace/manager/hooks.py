@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from headrace import completion
-from headrace.completion import JOIN_TYPE, Occasion, Role
+from headrace.completion import JOIN_TYPE, HookCall, Role
 from headrace.manager import batches
 from headrace.manager.context import Context
 from headrace.model import Failure, Job, State
 
 
-async def occasion(context: Context, job: Job) -> Occasion | None:
+async def hook_call(context: Context, job: Job) -> HookCall | None:
     """What to tell the handler of this claimed job, or that none is to run. None: it follows nothing.
 
     Costs nothing for a job that follows nothing.
     """
     if job.type == JOIN_TYPE:
-        return Occasion(wanted=False, note="joined")
+        return HookCall(wanted=False, note="joined")
     link = completion.link_of(job)
     if link is None:
         return None
@@ -25,11 +25,11 @@ async def occasion(context: Context, job: Job) -> Occasion | None:
     if role is Role.CALLBACK:
         found = await batches.count(context, followed, job.tenant)
         told = {"id": followed, "total": found.total, **found.outcomes}
-        return Occasion(wanted=True, note="all have ended", about={"batch": told})
+        return HookCall(wanted=True, note="all have ended", about={"batch": told})
     return await _hook(context, job, role, followed)
 
 
-async def _hook(context: Context, job: Job, role: Role, other_id: str) -> Occasion:
+async def _hook(context: Context, job: Job, role: Role, other_id: str) -> HookCall:
     other = (await context.read([other_id])).get(other_id)
     if other is not None and other.tenant != job.tenant:
         other = None  # a tag is only text: it opens no door to another tenant
@@ -40,7 +40,7 @@ async def _hook(context: Context, job: Job, role: Role, other_id: str) -> Occasi
     about = {"id": other_id, "state": state} if other is None else _about(other, outcome)
     wanted = completion.wanted(role, outcome)
     note = f"job {other_id} is {outcome or 'gone'}"
-    return Occasion(
+    return HookCall(
         wanted=wanted, note=note if wanted else f"not needed: {note}", about={"job": about}
     )
 
