@@ -13,9 +13,9 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, contextmanager
 from datetime import timedelta
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -39,6 +39,7 @@ from headrace.app.middleware import Middleware, Submit, around_submit
 from headrace.app.observers import Observer, observe
 from headrace.app.options import TaskOptions, options_of
 from headrace.app.results import BatchResult, batch_results, result_of
+from headrace.app.startup import HookT, Startup
 from headrace.app.task import VERSION_MARK, Isolation, Task, Upcaster
 from headrace.app.transaction import Transaction
 from headrace.app.workflows import chain, group
@@ -132,7 +133,10 @@ class Headrace:
         self.middleware: tuple[Middleware, ...] = tuple(middleware)
         self.submission_timeout = validation.check_seconds(submission_timeout, "submission_timeout")
         self.observers: tuple[Observer, ...] = tuple(observers)
+        self.state = SimpleNamespace()
+        """What handlers share: the hooks of `on_startup` put it here."""
         self._migrate = migrate
+        self._startup = Startup()
         self._tasks: dict[str, Task[..., Any]] = {}
         self._connections = Connections(self.connect)
         self.sync = cast("SyncHeadrace", Bridge(self))
@@ -204,6 +208,24 @@ class Headrace:
         """The task that runs jobs of this type, None if there is none here."""
         task = self._tasks.get(type_.partition(VERSION_MARK)[0])
         return task if task is not None and type_ in task.types else None
+
+    # --- what workers open and close -------------------------------------------------------------
+
+    def on_startup(self, hook: HookT) -> HookT:
+        """Run a function without arguments, async or not, in each worker before it claims its first job.
+
+        Keep what it opens in `app.state`. Where it raises, the worker ends and has claimed nothing.
+        Handlers in child processes do not see it: `isolation="process"`.
+        """
+        return self._startup.add(hook, at_end=False)
+
+    def on_shutdown(self, hook: HookT) -> HookT:
+        """Run such a function in each worker after its last handler has ended, however that came about."""
+        return self._startup.add(hook, at_end=True)
+
+    def running_hooks(self) -> AbstractAsyncContextManager[None]:
+        """The hooks, around whatever runs jobs: workers and the harness of tests enter it."""
+        return self._startup.running()
 
     # --- connecting ------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -84,7 +85,11 @@ class Worker:
         await (await self.app.manager()).tail()
 
     async def run(self) -> None:
-        """Work until `stop`."""
+        """Work until `stop`. The application's hooks of start and end run before and after."""
+        async with self._hooks():
+            await self._run()
+
+    async def _run(self) -> None:
         await self._set_up()
         self._keeper.start()
         logger.info("%s", self._introduction(), extra={"worker": self.name})
@@ -141,6 +146,13 @@ class Worker:
 
         Leases are kept; there is no maintenance. For tests, and for scripts that end.
         """
+        async with self._hooks():
+            return await self._drain(jobs)
+
+    def _hooks(self) -> AbstractAsyncContextManager[None]:
+        return self.app.running_hooks()
+
+    async def _drain(self, jobs: int | None) -> int:
         await self._set_up()
         settle = asyncio.create_task(self._settler.run())
         deadlines = asyncio.create_task(self._watch_deadlines())
