@@ -79,6 +79,11 @@ _LEVELS = ("debug", "info", "warning", "error")
     show_default=True,
     help="Address of both ports.",
 )
+@click.option(
+    "--reload",
+    is_flag=True,
+    help="Start again whenever a Python file below the current directory changes. For development.",
+)
 @click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 def worker(
@@ -96,6 +101,7 @@ def worker(
     health_port: int | None,
     metrics_port: int | None,
     host: str,
+    reload: bool,
     log_level: str,
     log_json: bool,
 ) -> Exit:
@@ -112,6 +118,8 @@ def worker(
     from headrace.worker.serving import serve
 
     configure(as_json=log_json, level=log_level)
+    if reload:
+        return _reload(processes)
     app = load_app(place)
     settings = current_settings()
     if settings.url_named:
@@ -143,21 +151,39 @@ def worker(
         )
 
 
+def _reload(processes: int) -> Exit:
+    """One worker in a process of its own: the modules of this one could not be loaded twice."""
+    from headrace.worker.reload import Reloader
+
+    if processes > 1:
+        raise click.UsageError(
+            "--reload runs one process; leave --processes out. Nothing was started."
+        )
+    command = _single(click.get_current_context())
+    return Exit(min(1, Reloader(command, Path.cwd(), _named_url()).run()))
+
+
+def _named_url() -> dict[str, str]:
+    """The store named on the command line, for the environment of other processes.
+
+    Not for their command line: a url may hold a password, and everybody can read a command line.
+    """
+    settings = current_settings()
+    return {NAMED_URL_VARIABLE: settings.url} if settings.url_named else {}
+
+
 def _supervise(processes: int, where: Listening) -> Exit:
     """Several processes, with one address for the probes of all."""
     from headrace.worker.probes import ProcessesProbe
     from headrace.worker.supervisor import Supervisor
 
-    settings = current_settings()
-    # By the environment: a url may hold a password, and everybody can read a command line.
-    variables = {NAMED_URL_VARIABLE: settings.url} if settings.url_named else {}
     single = _single(click.get_current_context())
     # Short: the path of a Unix socket is limited to some hundred characters.
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         sockets = [Path(folder) / str(number) for number in range(processes)] if where.used else []
         merge = None if where.metrics_port is None else merged_metrics()
         with listening(ProcessesProbe(sockets, merge), where):
-            return Exit(min(1, Supervisor(single, processes, variables, sockets).run()))
+            return Exit(min(1, Supervisor(single, processes, _named_url(), sockets).run()))
 
 
 def _single(ctx: click.Context) -> list[str]:
@@ -170,7 +196,7 @@ def _single(ctx: click.Context) -> list[str]:
         words += ["--keys", settings.keys]
     for option in ctx.command.params:
         value = ctx.params.get(str(option.name))
-        if not isinstance(option, click.Option) or option.name == "processes":
+        if not isinstance(option, click.Option) or option.name in ("processes", "reload"):
             continue
         if value is None or value is False:
             continue
