@@ -1,5 +1,5 @@
 """For tests: a harness for applications, and the conformance kit for stores."""
 
-from headrace.testing.harness import Crash, Harness
+from headrace.testing.harness import Crash, Harness, SyncHarness
 
-__all__ = ["Crash", "Harness"]
+__all__ = ["Crash", "Harness", "SyncHarness"]

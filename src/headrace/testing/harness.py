@@ -13,11 +13,12 @@ from __future__ import annotations
 import enum
 import inspect
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, nullcontext
 from datetime import timedelta
 from typing import Any, Self
 
 from headrace.app import Context, Headrace, Middleware, Task
+from headrace.app.bridge import Bridge
 from headrace.app.middleware import Submit
 from headrace.clock import ManualClock
 from headrace.manager import JobManager, Outcome
@@ -63,6 +64,7 @@ class Harness:
             )
         )
         await self._exits.enter_async_context(self.app)
+        await self._exits.enter_async_context(self.app.running_hooks())
         return self
 
     async def __aexit__(self, *exc: object) -> None:
@@ -121,8 +123,33 @@ class Harness:
         return await self.advance(0)
 
 
+class SyncHarness(Bridge):
+    """The harness for tests without an event loop: everything that Harness has, called without await.
+
+    with SyncHarness(app) as harness:
+        send_email.submit_sync("ada@example.org")
+        harness.drain()
+    """
+
+    def __init__(
+        self, app: Headrace, *, clock: ManualClock | None = None, inline: bool = False
+    ) -> None:
+        self.asynchronous = Harness(app, clock=clock, inline=inline)
+        super().__init__(self.asynchronous)
+
+    def __enter__(self) -> Self:
+        self._run(self.asynchronous.__aenter__())
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._run(self.asynchronous.__aexit__(*exc))
+
+
 class _Here(Worker):
     """Runs everything in this process: a child would load the application anew, with its real store."""
+
+    def _hooks(self) -> AbstractAsyncContextManager[None]:
+        return nullcontext()  # the harness has run them when it began
 
     async def _set_up(self) -> None:
         await super()._set_up()
