@@ -476,6 +476,11 @@ def _holds(rule: Rule, job: Job, command: Command, now: datetime) -> bool:
             assert_never(rule.when)
 
 
+def is_last_attempt(job: Job) -> bool:
+    """A failure of this attempt, or its loss, would end the job."""
+    return _spent(job)
+
+
 def _spent(job: Job, *, known: bool = False) -> bool:
     """Would one more failure or loss exhaust the budget? `known`: it replaces a loss counted before."""
     if job.max_attempts is None:
