@@ -65,12 +65,17 @@ def expressions() -> Iterator[str]:
 def test_every_command_is_one_that_headrace_has(where: str, words: list[str]) -> None:
     assert words[0] == "headrace", where
     command: click.Command = headrace
-    context, rest = click.Context(command), words[1:]
+    context, rest = _context(command), words[1:]
     while isinstance(command, click.Group):
         name, found, rest = command.resolve_command(context, rest)
         assert found is not None
-        command, context = found, click.Context(found, info_name=name)
-    command.make_context(shlex.join(words), rest)  # raises where an option is unknown
+        command, context = found, _context(found, name)
+    command.make_context(shlex.join(words), rest, context)  # raises where an option is unknown
+
+
+def _context(command: click.Command, name: str | None = None) -> click.Context:
+    """With the options for help of the whole command line: click keeps those that it is first asked for."""
+    return click.Context(command, info_name=name, **headrace.context_settings)
 
 
 def test_every_metric_and_label_is_one_that_a_worker_exports() -> None:

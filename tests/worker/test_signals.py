@@ -15,6 +15,7 @@ import click
 import pytest
 
 from headrace import JobSpec, State, connect
+from headrace.cli.app import headrace
 from headrace.cli.worker import _single, worker
 from headrace.model import Job
 
@@ -90,7 +91,7 @@ def test_a_second_signal_ends_at_once(tmp_path: Path) -> None:
     ],
 )
 def test_options_are_passed_on_to_each_process(words: list[str], passed_on: list[str]) -> None:
-    context = click.Context(click.Group("headrace"))
+    context = click.Context(headrace, **headrace.context_settings)
     with worker.make_context("worker", ["jobs:app", "--processes", "2", *words], context) as ctx:
         command = _single(ctx)
     text = " ".join(command)
