@@ -19,7 +19,7 @@ from headrace import JobManager, JobSpec, connect
 from headrace.errors import StoreUnavailable
 from headrace.model import TERMINAL, EventKind
 from headrace.stores.postgres import connection as postgres
-from headrace.stores.redis import server as redis
+from headrace.stores.redis import connection as redis
 from headrace.testing.checker import ClientLog, check, collect, read_client_logs
 from tests.faults.app import LEASE_SECONDS, LOG_VARIABLE, POLICY
 from tests.faults.fleet import SETTINGS

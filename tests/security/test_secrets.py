@@ -26,7 +26,7 @@ from headrace.model import Failure, Lease
 from headrace.redaction import SECRET, Redacted
 from headrace.stores.base import Fence, Insertion
 from headrace.stores.postgres import connection as postgres_pool
-from headrace.stores.redis import server as redis_server
+from headrace.stores.redis import connection as redis_connection
 
 PASSWORD = "s3cret"
 NOBODY = "127.0.0.1:9"  # the discard port: nothing listens there
@@ -81,7 +81,7 @@ URLS = (
 def impatient(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A server that is not there is not waited for."""
     monkeypatch.setattr(postgres_pool, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(redis_server, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(redis_connection, "PATIENCE_SECONDS", 0.0)
     monkeypatch.delenv("HEADRACE_URL", raising=False)
     monkeypatch.chdir(tmp_path)
 

@@ -15,7 +15,7 @@ from headrace.cli import main
 from headrace.connect import connect
 from headrace.errors import InvalidInput, UnknownStore
 from headrace.stores.postgres import opening as postgres
-from headrace.stores.redis import options as redis
+from headrace.stores.redis import opening as redis
 
 APP = """
 from headrace import Headrace

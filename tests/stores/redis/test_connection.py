@@ -86,7 +86,7 @@ async def test_patience_ends(redis_url: str, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_no_server_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("headrace.stores.redis.server.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("headrace.stores.redis.connection.PATIENCE_SECONDS", 0.2)
     with pytest.raises(StoreUnavailable, match="nothing was written"):
         await RedisStore.open("redis://127.0.0.1:1/0")
 

@@ -13,7 +13,7 @@ from headrace import lifecycle
 from headrace.errors import StoreError, StoreUnavailable
 from headrace.model import Category, DependencyKind, Edge, Failure, State
 from headrace.stores.base import Backlog, Commit, Insertion, Query, Rewrite
-from headrace.stores.redis import RedisStore, dependencies, rewrites, search, server
+from headrace.stores.redis import RedisStore, connection, graph, read, rewrites
 from tests.stores.redis.consistency import check
 from tests.stores.redis.jobs import NOW, completion, draft, insert, insertion, request
 from tests.stores.redis.server import start, url_of
@@ -41,7 +41,7 @@ async def test_more_lapsed_leases_than_one_call_returns(store: RedisStore) -> No
 async def test_more_children_than_one_call_returns(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dependencies, "_EDGES_PER_CALL", 7)
+    monkeypatch.setattr(graph, "_EDGES_PER_CALL", 7)
     parent = draft(id="parent")
     children = [draft(id=f"child-{n}", state=State.BLOCKED) for n in range(21)]
     edges = [Edge("parent", child.id, DependencyKind.AFTER) for child in children]
@@ -57,7 +57,7 @@ async def test_more_children_than_one_call_returns(
 async def test_jobs_are_read_in_pages_of_bytes(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_BYTES_PER_CALL", 5000)
+    monkeypatch.setattr(read, "_BYTES_PER_CALL", 5000)
     jobs = await insert(store, *(draft(payload_json=b'"%s"' % (b"x" * 2000)) for _ in range(10)))
     assert list(await store.find(Query())) == list(jobs)
     assert list((await store.get([job.id for job in jobs])).values()) == list(jobs)
@@ -116,8 +116,8 @@ async def test_more_rewrites_than_one_call_takes(
 async def test_jobs_of_more_lanes_than_one_call_takes_are_found(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "_LISTS_PER_CALL", 7)
-    monkeypatch.setattr(search, "_HANDLES_PER_CALL", 2)
+    monkeypatch.setattr(read, "_LISTS_PER_CALL", 7)
+    monkeypatch.setattr(read, "_HANDLES_PER_CALL", 2)
     jobs = await insert(store, *(draft(limit_key=f"c{n % 30}") for n in range(100)))
     found = await store.find(Query(states=[State.PENDING], limit=1000))
     assert [job.id for job in found] == [job.id for job in jobs]
@@ -126,7 +126,7 @@ async def test_jobs_of_more_lanes_than_one_call_takes_are_found(
 async def test_a_request_that_the_server_would_drop_is_refused(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "REQUEST_BYTES_MAX", 10_000)
+    monkeypatch.setattr(connection, "REQUEST_BYTES_MAX", 10_000)
     with pytest.raises(StoreError, match="smaller batches"):
         await insert(store, *(draft() for _ in range(100)))
     assert await store.find(Query()) == []

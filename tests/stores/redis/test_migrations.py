@@ -13,8 +13,8 @@ import pytest
 from headrace.errors import SchemaTooOld, StoreCorrupt
 from headrace.model import CLAIMABLE, Event, Job
 from headrace.stores.base import Commit, EventQuery, Query, Record
-from headrace.stores.redis import SCHEMA_VERSION, RedisStore, options
-from headrace.stores.redis.server import Server
+from headrace.stores.redis import SCHEMA_VERSION, RedisStore, opening
+from headrace.stores.redis.connection import Server
 from tests.stores.redis.consistency import check
 from tests.stores.redis.jobs import completion, draft, insert, request
 
@@ -56,7 +56,7 @@ async def write_old(url: str, old: Snapshot) -> None:
 
 
 def _server(url: str) -> Server:
-    return Server(options.parse(url, prefix="headrace", relaxed_durability=True))
+    return Server(opening.parse(url, prefix="headrace", relaxed_durability=True))
 
 
 async def _keys(url: str) -> dict[str, bytes]:

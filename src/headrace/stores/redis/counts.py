@@ -9,10 +9,10 @@ from typing import Any
 from headrace.clock import to_us
 from headrace.stores.base import Backlog, Query, Tally
 from headrace.stores.redis.codes import STATE_OF_BYTE
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.lanes import Lane, read_lanes
+from headrace.stores.redis.read import pack_filter, rarest, walk
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.search import pack_filter, rarest, walk
-from headrace.stores.redis.server import Server
 
 _COUNT = Script("count")
 _COUNT_TAGGED = Script("count_tagged")

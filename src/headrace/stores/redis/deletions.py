@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Server
 
 _DELETE = Script("delete")
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import redis.exceptions as redis_errors
 
 from headrace.errors import StoreError
-from headrace.stores.redis.server import Server
+from headrace.stores.redis.connection import Server
 
 Durability = Literal["always", "everysec", "none", "unknown"]
 

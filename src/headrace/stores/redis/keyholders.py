@@ -9,8 +9,8 @@ import msgspec
 
 from headrace.clock import to_us
 from headrace.stores.base import KeyScope
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.rows import pack_scope
-from headrace.stores.redis.server import Server
 
 _SCOPES_PER_CALL = 5000
 

@@ -9,10 +9,10 @@ from datetime import datetime, timedelta
 from headrace.clock import to_us
 from headrace.stores.base import Extended, Fence, Held, Note
 from headrace.stores.redis.codes import STATE_OF_BYTE
+from headrace.stores.redis.connection import Argument, Server
 from headrace.stores.redis.lanes import read_lanes
 from headrace.stores.redis.rows import pack_progress, score
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _EXTEND = Script("extend")
 _ANNOTATE = Script("annotate")

@@ -14,9 +14,9 @@ from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Category, Event
 from headrace.stores.base import EventQuery
 from headrace.stores.redis.codes import KIND_CODE, KIND_OF, STATE_CODE, STATE_OF
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.lanes import Lane, read_lanes
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Server
 
 _EVENTS = Script("events")
 _HISTORY = Script("history")

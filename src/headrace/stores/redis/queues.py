@@ -8,7 +8,7 @@ import msgspec
 
 from headrace.clock import from_us, to_us
 from headrace.stores.base import Pause, WorkerSeen
-from headrace.stores.redis.server import Server
+from headrace.stores.redis.connection import Server
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(WorkerSeen).decode

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from struct import Struct
 
 from headrace.stores.base import Record
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Server
 
 _PUT_RECORD = Script("put_record")
 _DELETE_RECORD = Script("delete_record")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from headrace.stores.base import Rewrite
-from headrace.stores.redis.failures import text_refused
+from headrace.stores.redis.connection import Argument, Server
+from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.rows import pack_payload
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _REWRITE = Script("rewrite")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from headrace.errors import SchemaTooNew, SchemaTooOld, StoreCorrupt, StoreUnavailable
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Server
 
 SCHEMA_VERSION = 3
 

@@ -35,27 +35,27 @@ from headrace.stores.base import (
     WorkerSeen,
 )
 from headrace.stores.redis import (
-    claims,
-    commits,
+    claim,
     counts,
     deletions,
-    dependencies,
-    diagnosis,
+    diagnose,
     durability,
-    insertions,
+    graph,
+    insert,
     keyholders,
     log,
-    options,
+    opening,
     queues,
+    read,
     records,
     schema,
-    search,
-    updates,
+    update,
 )
-from headrace.stores.redis import leases as leasing
 from headrace.stores.redis import rewrites as rewriting
-from headrace.stores.redis.server import Server
-from headrace.stores.redis.waiting import Watch
+from headrace.stores.redis.commit import commit as commit_changes
+from headrace.stores.redis.connection import Server
+from headrace.stores.redis.leases import annotate, extend, held
+from headrace.stores.redis.wait import Watch
 
 
 class RedisStore:
@@ -89,7 +89,7 @@ class RedisStore:
         must be stopped first, and are refused their writes from then on. Raises SchemaTooNew,
         SchemaTooOld (unless `migrate`) or StoreUnavailable.
         """
-        chosen = options.parse(url, prefix=prefix, relaxed_durability=relaxed_durability)
+        chosen = opening.parse(url, prefix=prefix, relaxed_durability=relaxed_durability)
         server = Server(chosen)
         try:
             await schema.check(server, migrate=migrate, create=create)
@@ -118,43 +118,43 @@ class RedisStore:
         return await durability.durability(self._server)
 
     async def diagnose(self) -> Sequence[Finding]:
-        return await diagnosis.diagnose(self._server)
+        return await diagnose.diagnose(self._server)
 
     # --- writing ---------------------------------------------------------------------------------
 
     async def insert(self, insertion: Insertion) -> Inserted | Clash:
-        return await insertions.insert(self._server, insertion)
+        return await insert.insert(self._server, insertion)
 
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
-        return await claims.claim(self._server, request)
+        return await claim.claim(self._server, request)
 
     async def heads(self, request: ClaimRequest) -> Sequence[Head]:
-        return await claims.heads(self._server, request)
+        return await claim.heads(self._server, request)
 
     async def claim_shares(
         self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
     ) -> Sequence[Job] | None:
-        return await claims.claim_shares(self._server, request, shares, gates)
+        return await claim.claim_shares(self._server, request, shares, gates)
 
     async def next_due(self, request: ClaimRequest) -> datetime | None:
-        return await claims.next_due(self._server, request)
+        return await claim.next_due(self._server, request)
 
     async def commit(self, commit: Commit) -> Committed:
-        return await commits.commit(self._server, commit)
+        return await commit_changes(self._server, commit)
 
     async def extend(
         self, leases: Mapping[Fence, float | None], now: datetime
     ) -> Sequence[Extended]:
-        return await leasing.extend(self._server, leases, now)
+        return await extend(self._server, leases, now)
 
     async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
-        return await leasing.annotate(self._server, fence, note, now)
+        return await annotate(self._server, fence, note, now)
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
         return await rewriting.rewrite(self._server, rewrites)
 
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
-        return await updates.update(self._server, changes)
+        return await update.update(self._server, changes)
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
         return await deletions.delete(self._server, jobs)
@@ -162,20 +162,20 @@ class RedisStore:
     # --- reading jobs ----------------------------------------------------------------------------
 
     async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
-        return await search.get(self._server, ids)
+        return await read.get(self._server, ids)
 
     async def find(self, query: Query) -> Sequence[Job]:
-        return await search.find(self._server, query)
+        return await read.find(self._server, query)
 
     async def lapsed(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await search.due(self._server, "leases", now, limit, tenant)
+        return await read.due(self._server, "leases", now, limit, tenant)
 
     async def outlived(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await search.due(self._server, "expiry", now, limit, tenant)
+        return await read.due(self._server, "expiry", now, limit, tenant)
 
     async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
         return await keyholders.keyed(self._server, scopes, now)
@@ -191,7 +191,7 @@ class RedisStore:
         return await counts.count(self._server, now, tenant=tenant, queues=queues, tags=tags)
 
     async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
-        return await leasing.held(self._server, now, queues)
+        return await held(self._server, now, queues)
 
     async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
         return await counts.backlog(self._server, tenant, queue)
@@ -201,16 +201,16 @@ class RedisStore:
     async def edges(
         self, *, parent_id: str | None = None, child_id: str | None = None
     ) -> Sequence[Edge]:
-        return await dependencies.edges(self._server, parent_id, child_id)
+        return await graph.edges(self._server, parent_id, child_id)
 
     async def joins(self, child_ids: Sequence[str]) -> Mapping[str, Join]:
-        return await dependencies.joins(self._server, child_ids)
+        return await graph.joins(self._server, child_ids)
 
     async def spawned(self, parent_id: str) -> Sequence[Job]:
-        return await search.spawned(self._server, parent_id)
+        return await read.spawned(self._server, parent_id)
 
     async def unseen(self, limit: int) -> Sequence[Edge]:
-        return await dependencies.unseen(self._server, limit)
+        return await graph.unseen(self._server, limit)
 
     # --- queues and workers ----------------------------------------------------------------------
 

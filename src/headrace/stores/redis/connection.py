@@ -21,9 +21,9 @@ from redis.backoff import NoBackoff
 
 from headrace.errors import StoreClosed, StoreError
 from headrace.retry import doubling
-from headrace.stores.redis import failures
+from headrace.stores.redis import errors
 from headrace.stores.redis.keys import Keys
-from headrace.stores.redis.options import Options
+from headrace.stores.redis.opening import Options
 from headrace.stores.redis.pool import Pool
 from headrace.stores.redis.scripts import Script
 
@@ -122,15 +122,15 @@ class Server:
                 finally:
                     self._pool.release(connection)
             except redis_errors.AuthenticationError as error:
-                raise failures.unreachable(error, self.address) from error
+                raise errors.unreachable(error, self.address) from error
             except (*_BROKEN, redis_errors.ResponseError) as error:
-                if script is not None and failures.is_missing_script(error):
+                if script is not None and errors.is_missing_script(error):
                     await self._load(script)
                     continue
                 self._judge(error, sent=sent, repeatable=repeatable)
                 pause = next(pauses)
                 if time.monotonic() + pause > deadline:
-                    raise failures.unreachable(error, self.address) from error
+                    raise errors.unreachable(error, self.address) from error
             await asyncio.sleep(pause)
             self.check_open()
 
@@ -146,19 +146,19 @@ class Server:
         if self._is_away and not isinstance(error, redis_errors.ResponseError):
             # It may be gone for good: the node of the url knows who took its place.
             self._move(self._home, away=False)
-        if isinstance(error, redis_errors.RedisError) and failures.is_not_now(error):
+        if isinstance(error, redis_errors.RedisError) and errors.is_not_now(error):
             return
         if isinstance(error, redis_errors.ResponseError):
-            raise failures.translate(error, self.address) from error
+            raise errors.translate(error, self.address) from error
         if sent and not repeatable:
-            raise failures.unknown_fate(error, self.address) from error
+            raise errors.unknown_fate(error, self.address) from error
 
     def _move(self, place: Mapping[str, Any], *, away: bool) -> None:
         self._pool.move(place)
         self._is_away = away
 
     async def _exchange(self, connection: AbstractConnection, command: Sequence[Argument]) -> Any:
-        with failures.text_refused():
+        with errors.text_refused():
             packed = pack_command(tuple(command))  # type: ignore[arg-type]  # its stub says one item
         if len(packed) > REQUEST_BYTES_MAX:
             raise StoreError(

@@ -10,13 +10,13 @@ import msgspec
 from headrace.model import Change, Edge
 from headrace.stores.base import Commit, Committed
 from headrace.stores.redis.codes import STATE_BYTE
-from headrace.stores.redis.dependencies import read_edges
-from headrace.stores.redis.failures import text_refused
+from headrace.stores.redis.connection import Argument, Server
+from headrace.stores.redis.errors import text_refused
+from headrace.stores.redis.graph import read_edges
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
 from headrace.stores.redis.rows import pack_failure, pack_row, us_or_none
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _COMMIT = Script("commit")
 

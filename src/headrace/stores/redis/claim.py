@@ -10,10 +10,10 @@ import msgspec
 from headrace.clock import to_us
 from headrace.model import Job
 from headrace.stores.base import ClaimRequest, Head, Record, Share
+from headrace.stores.redis.connection import Argument, Server
 from headrace.stores.redis.lanes import Lane, pack_lane, read_lanes
 from headrace.stores.redis.rows import from_us, length_us, read_jobs
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _CLAIM = Script("claim")
 _HEADS = Script("heads")

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from headrace.model import Change
 from headrace.stores.redis.codes import STATE_BYTE
-from headrace.stores.redis.failures import text_refused
+from headrace.stores.redis.connection import Argument, Server
+from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
 from headrace.stores.redis.rows import pack_behind_payload, pack_row
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _UPDATE = Script("update")
 

@@ -15,7 +15,7 @@ from redis.asyncio.connection import AbstractConnection
 
 from headrace.errors import StoreError
 from headrace.stores.redis import log
-from headrace.stores.redis.server import BACKOFF_SECONDS_MAX, Server
+from headrace.stores.redis.connection import BACKOFF_SECONDS_MAX, Server
 
 BLOCK_SECONDS = 2.0
 """How long one XREAD blocks: what a silent death of the connection costs a waiter at most."""

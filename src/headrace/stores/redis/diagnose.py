@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from headrace.stores.base import Finding, Health
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.durability import LOSES, Durability, durability, settings, told
 from headrace.stores.redis.schema import SCHEMA_VERSION
-from headrace.stores.redis.server import Server
 
 SERVER_VERSION_MIN = 7
 MEMORY_SHARE_MAX = 0.9

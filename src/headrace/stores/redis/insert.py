@@ -13,12 +13,12 @@ from headrace.clock import to_us
 from headrace.model import Edge, State
 from headrace.stores.base import Clash, Inserted, Insertion, Kin
 from headrace.stores.redis.codes import STATE_CODE
-from headrace.stores.redis.failures import text_refused
+from headrace.stores.redis.connection import Argument, Server
+from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
 from headrace.stores.redis.rows import more_of, pack_body, pack_row, pack_scope, us_or_none
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _INSERT = Script("insert")
 

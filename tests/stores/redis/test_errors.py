@@ -7,7 +7,7 @@ import redis.exceptions as redis_errors
 from redis._parsers.base import BaseParser
 
 from headrace.errors import StoreCorrupt, StoreError, StoreUnavailable
-from headrace.stores.redis import failures
+from headrace.stores.redis import errors
 
 
 def _parsed(text: str) -> Exception:
@@ -33,13 +33,13 @@ def _said(text: str) -> redis_errors.ResponseError:
     ],
 )
 def test_what_passes_is_waited_for(text: str) -> None:
-    assert failures.is_not_now(_said(text))
+    assert errors.is_not_now(_said(text))
 
 
 def test_a_server_that_loads_its_data_is_waited_for() -> None:
     loading = _parsed("LOADING Redis is loading the dataset in memory")
     assert isinstance(loading, redis_errors.RedisError)
-    assert failures.is_not_now(loading)
+    assert errors.is_not_now(loading)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_server_that_loads_its_data_is_waited_for() -> None:
 )
 def test_what_does_not_pass_is_told(text: str, kind: type[StoreError]) -> None:
     error = _said(text)
-    assert not failures.is_not_now(error)
-    told = failures.translate(error, "redis://here")
+    assert not errors.is_not_now(error)
+    told = errors.translate(error, "redis://here")
     assert type(told) is kind
     assert text.partition(" ")[2] in str(told)

@@ -8,8 +8,8 @@ from typing import Any
 from headrace.graph import PROPAGATED, Join
 from headrace.model import DependencyKind, Edge
 from headrace.stores.redis.codes import STATE_CODE, STATE_OF_BYTE
+from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Server
 
 _EDGES = Script("edges")
 _JOINS = Script("joins")

@@ -17,10 +17,10 @@ from headrace.clock import to_us
 from headrace.model import TERMINAL, Job, State
 from headrace.stores.base import Query
 from headrace.stores.redis.codes import STATE_CODE
+from headrace.stores.redis.connection import Argument, Server
 from headrace.stores.redis.lanes import read_lanes
 from headrace.stores.redis.rows import handle_of, read_jobs
 from headrace.stores.redis.scripts import Script
-from headrace.stores.redis.server import Argument, Server
 
 _GET = Script("get")
 _PICK = Script("pick")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from headrace.errors import InvalidInput
-from headrace.stores.redis import options
+from headrace.stores.redis import opening
 
 
-def _parse(url: str) -> options.Options:
-    return options.parse(url, prefix="headrace", relaxed_durability=False)
+def _parse(url: str) -> opening.Options:
+    return opening.parse(url, prefix="headrace", relaxed_durability=False)
 
 
 def test_a_plain_url() -> None:
