@@ -13,7 +13,7 @@ from headrace import lifecycle
 from headrace.errors import StoreError, StoreUnavailable
 from headrace.model import Category, DependencyKind, Edge, Failure, State
 from headrace.stores.base import Backlog, Commit, Insertion, Query, Rewrite
-from headrace.stores.redis import RedisStore, connection, graph, read, rewrites
+from headrace.stores.redis import RedisStore, connection, graph, read, search, update
 from tests.stores.redis.consistency import check
 from tests.stores.redis.jobs import NOW, completion, draft, insert, insertion, request
 from tests.stores.redis.server import start, url_of
@@ -58,6 +58,7 @@ async def test_jobs_are_read_in_pages_of_bytes(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(read, "_BYTES_PER_CALL", 5000)
+    monkeypatch.setattr(search, "_BYTES_PER_CALL", 5000)
     jobs = await insert(store, *(draft(payload_json=b'"%s"' % (b"x" * 2000)) for _ in range(10)))
     assert list(await store.find(Query())) == list(jobs)
     assert list((await store.get([job.id for job in jobs])).values()) == list(jobs)
@@ -101,7 +102,7 @@ async def test_payloads_of_every_length_are_rewritten_and_counted(store: RedisSt
 async def test_more_rewrites_than_one_call_takes(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(rewrites, bound, 3)
+    monkeypatch.setattr(update, bound, 3)
     jobs = await insert(store, *(draft() for _ in range(8)))
     wanted = [
         Rewrite(job_id=job.id, version=1 + n % 2, payload_json=b"%d" % n)
@@ -116,8 +117,8 @@ async def test_more_rewrites_than_one_call_takes(
 async def test_jobs_of_more_lanes_than_one_call_takes_are_found(
     store: RedisStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "_LISTS_PER_CALL", 7)
-    monkeypatch.setattr(read, "_HANDLES_PER_CALL", 2)
+    monkeypatch.setattr(search, "_LISTS_PER_CALL", 7)
+    monkeypatch.setattr(search, "_HANDLES_PER_CALL", 2)
     jobs = await insert(store, *(draft(limit_key=f"c{n % 30}") for n in range(100)))
     found = await store.find(Query(states=[State.PENDING], limit=1000))
     assert [job.id for job in found] == [job.id for job in jobs]

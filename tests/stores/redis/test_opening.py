@@ -6,9 +6,10 @@ import pytest
 
 from headrace.errors import InvalidInput
 from headrace.stores.redis import opening
+from headrace.stores.redis.connection import Options
 
 
-def _parse(url: str) -> opening.Options:
+def _parse(url: str) -> Options:
     return opening.parse(url, prefix="headrace", relaxed_durability=False)
 
 

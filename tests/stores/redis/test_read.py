@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from headrace import JobManager, JobSpec, connect
-from headrace.stores.redis import read
+from headrace.stores.redis import search
 
 FILTERS: tuple[dict[str, Any], ...] = (
     {},
@@ -41,7 +41,7 @@ async def every_job(jobs: JobManager, limit: int, **filters: Any) -> list[str]:
 async def test_a_scan_finds_what_looking_at_every_job_finds(
     redis_url: str, share_kept: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(read, "_SCAN_ROWS_PER_CALL", 1)  # as few as a call can do
+    monkeypatch.setattr(search, "_SCAN_ROWS_PER_CALL", 1)  # as few as a call can do
     dice = random.Random(5)
     async with await connect(redis_url) as jobs:
         specs = [

@@ -1,7 +1,8 @@
-"""Leasing due jobs: the next ones, or shares of given lanes."""
+"""Leasing due jobs, the next ones or shares of given lanes; and what that is decided by."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -9,7 +10,7 @@ import msgspec
 
 from headrace.clock import to_us
 from headrace.model import Job
-from headrace.stores.base import ClaimRequest, Head, Record, Share
+from headrace.stores.base import ClaimRequest, Head, Held, Record, Share
 from headrace.stores.redis.connection import Argument, Server
 from headrace.stores.redis.lanes import Lane, pack_lane, read_lanes
 from headrace.stores.redis.rows import from_us, length_us, read_jobs
@@ -19,6 +20,7 @@ _CLAIM = Script("claim")
 _HEADS = Script("heads")
 _NEXT_DUE = Script("next_due")
 _CLAIM_SHARES = Script("claim_shares")
+_HELD = Script("held")
 
 _JOBS_PER_CALL = 1000  # a larger claim takes several calls: each holds up everyone else's
 
@@ -94,6 +96,20 @@ async def next_due(server: Server, request: ClaimRequest) -> datetime | None:
     """When the next job becomes due; tags are not looked at."""
     run_at = await server.read_script(_NEXT_DUE, _request(request, request.limit))
     return None if run_at is None else from_us(run_at)
+
+
+async def held(server: Server, now: datetime, queues: Sequence[str]) -> list[Held]:
+    """Counted in one step."""
+    named, flat = await server.read_script(_HELD, to_us(now), *queues)
+    lanes = read_lanes(named)
+    counts: Counter[tuple[str, str, str | None]] = Counter()
+    for number, jobs in zip(flat[::2], flat[1::2], strict=True):
+        lane = lanes[number]
+        counts[lane.tenant, lane.queue, lane.limit_key] += jobs
+    return [
+        Held(tenant=tenant, queue=queue, limit_key=limit_key, jobs=jobs)
+        for (tenant, queue, limit_key), jobs in counts.items()
+    ]
 
 
 def _shares(shares: Sequence[Share], limit: int) -> bytes:

@@ -20,10 +20,10 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
 from headrace.errors import StoreClosed, StoreError
+from headrace.redaction import Redacted
 from headrace.retry import doubling
 from headrace.stores.redis import errors
 from headrace.stores.redis.keys import Keys
-from headrace.stores.redis.opening import Options
 from headrace.stores.redis.pool import Pool
 from headrace.stores.redis.scripts import Script
 
@@ -36,6 +36,19 @@ BACKOFF_SECONDS_MAX = 0.5
 
 _BROKEN = (redis_errors.ConnectionError, redis_errors.TimeoutError, OSError, TimeoutError)
 Argument = str | bytes | int | float
+
+
+class Options(Redacted, frozen=True, kw_only=True):
+    """Where the server is, and how the store is to behave."""
+
+    address: str
+    """For messages: without user, password and options."""
+    connection: dict[str, Any]
+    """For redis-py's connections."""
+    prefix: str
+    relaxed_durability: bool
+    timeout_seconds: float | None
+    connections_max: int
 
 
 class Server:

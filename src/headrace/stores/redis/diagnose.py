@@ -1,14 +1,31 @@
-"""What the server says of its own health."""
+"""What the server says of its own health, and promises about writes that it has acknowledged."""
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import redis.exceptions as redis_errors
+
+from headrace.errors import StoreError
 from headrace.stores.base import Finding, Health
 from headrace.stores.redis.connection import Server
-from headrace.stores.redis.durability import LOSES, Durability, durability, settings, told
 from headrace.stores.redis.schema import SCHEMA_VERSION
+
+Durability = Literal["always", "everysec", "none", "unknown"]
+
+LOSES: Mapping[Durability, str] = {
+    "always": "a crash of the server loses nothing that was acknowledged",
+    "everysec": "a crash of the server may lose the last second of acknowledged writes",
+    "none": "a crash of the server may lose every write since its last snapshot",
+    "unknown": "the server does not say what a crash may lose",
+}
 
 SERVER_VERSION_MIN = 7
 MEMORY_SHARE_MAX = 0.9
+
+logger = logging.getLogger("headrace.stores.redis")
 
 
 async def diagnose(server: Server) -> list[Finding]:
@@ -19,7 +36,7 @@ async def diagnose(server: Server) -> list[Finding]:
     return [
         _server(info),
         _durability(await durability(server), accepted=server.accepts_losses),
-        _eviction((await settings(server, "maxmemory-policy")).get("maxmemory-policy")),
+        _eviction((await _settings(server, "maxmemory-policy")).get("maxmemory-policy")),
         _memory(int(info.get("used_memory", 0)), int(info.get("maxmemory", 0))),
         _finding(
             "role",
@@ -37,6 +54,35 @@ async def diagnose(server: Server) -> list[Finding]:
         _finding("events", str(await server.read("XLEN", keys.of("events")))),
         _finding("lanes", str(await server.read("HLEN", keys.of("lanes")))),
     ]
+
+
+async def durability(server: Server) -> Durability:
+    """How the append-only file is set: what a crash of the server can cost."""
+    found = await _settings(server, "append*")
+    if not found:
+        return "unknown"
+    if found.get("appendonly") != "yes":
+        return "none"
+    match found.get("appendfsync"):
+        case "always":
+            return "always"
+        case "everysec":
+            return "everysec"
+        case _:
+            return "none"  # the operating system decides when: nothing can be promised
+
+
+async def warn_unless_durable(server: Server) -> None:
+    """In the log rather than by `warnings`: it is about a server's settings, not about code."""
+    level = await durability(server)
+    if level != "always":
+        logger.warning(
+            "%s: durability is %s: %s. Set appendonly yes and appendfsync always, or open the store "
+            "with durability=relaxed to accept this",
+            server.address,
+            level,
+            LOSES[level],
+        )
 
 
 def _server(info: dict[str, str]) -> Finding:
@@ -91,8 +137,25 @@ def _memory(used: int, most: int) -> Finding:
     )
 
 
+async def _settings(server: Server, pattern: str) -> dict[str, str]:
+    """CONFIG GET; nothing where the server forbids it."""
+    flat = await _ask(server, "CONFIG", "GET", pattern) or []
+    texts = [item.decode() for item in flat]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
+
+
+async def _ask(server: Server, *command: str) -> Any:
+    """The answer, or None where the server refuses to give it: managed ones often do."""
+    try:
+        return await server.read(*command)
+    except StoreError as error:
+        if isinstance(error.__cause__, redis_errors.ResponseError):
+            return None
+        raise
+
+
 async def _info(server: Server) -> dict[str, str]:
-    text = (await told(server, "INFO") or b"").decode()
+    text = (await _ask(server, "INFO") or b"").decode()
     pairs = (line.partition(":") for line in text.splitlines() if ":" in line)
     return {name: value for name, _, value in pairs}
 

@@ -1,4 +1,4 @@
-"""The graph: edges between jobs, and how far the parents of a job are."""
+"""The graph: edges between jobs, how far the parents of a job are, and what a job has spawned."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from headrace.graph import PROPAGATED, Join
-from headrace.model import DependencyKind, Edge
+from headrace.model import DependencyKind, Edge, Job
+from headrace.stores.base import Query
+from headrace.stores.redis import search
 from headrace.stores.redis.codes import STATE_CODE, STATE_OF_BYTE
 from headrace.stores.redis.connection import Server
 from headrace.stores.redis.scripts import Script
@@ -88,3 +90,12 @@ def _join(slots: Sequence[str]) -> Join:
         any_open=_ANY_OPEN in slots,
         any_ended=any(slot[0] == "a" and slot != _ANY_OPEN for slot in slots),
     )
+
+
+async def spawned(server: Server, parent_id: str) -> list[Job]:
+    """The jobs that a job spawned, in order of seq."""
+    found: list[Job] = []
+    every = Query()
+    async for handles in search.walk(server, server.keys.spawned(parent_id), every):
+        found += await search.pick(server, every, handles, len(handles))
+    return found

@@ -1,24 +1,25 @@
-"""What the holder of a lease writes, heartbeats and notes; and how many leases hold."""
+"""Leases: keeping them, what their holders say meanwhile, and those that are over."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime, timedelta
+from typing import Literal
 
 from headrace.clock import to_us
-from headrace.stores.base import Extended, Fence, Held, Note
+from headrace.model import Job
+from headrace.stores.base import Extended, Fence, Note
 from headrace.stores.redis.codes import STATE_OF_BYTE
 from headrace.stores.redis.connection import Argument, Server
-from headrace.stores.redis.lanes import read_lanes
-from headrace.stores.redis.rows import pack_progress, score
+from headrace.stores.redis.rows import pack_progress, read_jobs, score
 from headrace.stores.redis.scripts import Script
 
 _EXTEND = Script("extend")
 _ANNOTATE = Script("annotate")
-_HELD = Script("held")
+_DUE = Script("due")
 
 _LEASES_PER_CALL = 1000
+_HANDLES_PER_CALL = 1000
 
 
 async def extend(
@@ -59,15 +60,22 @@ async def annotate(server: Server, fence: Fence, note: Note, now: datetime) -> b
     return bool(await server.read_script(_ANNOTATE, *arguments))
 
 
-async def held(server: Server, now: datetime, queues: Sequence[str]) -> list[Held]:
-    """Counted in one step."""
-    named, flat = await server.read_script(_HELD, to_us(now), *queues)
-    lanes = read_lanes(named)
-    counts: Counter[tuple[str, str, str | None]] = Counter()
-    for number, jobs in zip(flat[::2], flat[1::2], strict=True):
-        lane = lanes[number]
-        counts[lane.tenant, lane.queue, lane.limit_key] += jobs
-    return [
-        Held(tenant=tenant, queue=queue, limit_key=limit_key, jobs=jobs)
-        for (tenant, queue, limit_key), jobs in counts.items()
-    ]
+async def due(
+    server: Server,
+    which: Literal["leases", "expiry"],
+    now: datetime,
+    limit: int,
+    tenant: str | None,
+) -> list[Job]:
+    """Jobs whose lease, or lifetime, is over by `now`; the longest over first."""
+    found: dict[str, Job] = {}
+    rank = 0
+    while rank >= 0 and len(found) < limit:
+        size = min(limit - len(found), _HANDLES_PER_CALL)
+        reply, following = await server.read_script(
+            _DUE, which, to_us(now), size, tenant or "", rank
+        )
+        jobs = read_jobs(reply)
+        found |= {job.id: job for job in jobs}
+        rank = following
+    return list(found.values())

@@ -1,4 +1,4 @@
-"""What a url says: where the server is, and how the store is to behave."""
+"""From a url to a server that holds the present schema."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from redis.asyncio.connection import parse_url
 
 from headrace import address as addresses
 from headrace.errors import InvalidInput
-from headrace.redaction import Redacted
+from headrace.stores.redis import diagnose, schema
+from headrace.stores.redis.connection import Options, Server
 
 SCHEMES = ("redis", "rediss", "unix")
 TIMEOUT_SECONDS = 30.0
@@ -32,19 +33,6 @@ _REDIS = frozenset(
     }
 )
 _TLS = "ssl_"
-
-
-class Options(Redacted, frozen=True, kw_only=True):
-    """A url, taken apart."""
-
-    address: str
-    """For messages: without user, password and options."""
-    connection: dict[str, Any]
-    """For redis-py's connections."""
-    prefix: str
-    relaxed_durability: bool
-    timeout_seconds: float | None
-    connections_max: int
 
 
 def parse(url: str, *, prefix: str, relaxed_durability: bool) -> Options:
@@ -82,6 +70,19 @@ def parse(url: str, *, prefix: str, relaxed_durability: bool) -> Options:
         relaxed_durability=relaxed_durability or durability == "relaxed",
         timeout_seconds=timeout or None,
     )
+
+
+async def open_server(options: Options, *, migrate: bool, create: bool) -> Server:
+    """Closed again, unless all is well with it."""
+    server = Server(options)
+    try:
+        await schema.check(server, migrate=migrate, create=create)
+        if not options.relaxed_durability:
+            await diagnose.warn_unless_durable(server)
+    except BaseException:
+        await server.close()
+        raise
+    return server
 
 
 def _check_prefix(prefix: str) -> str:

@@ -1,46 +1,36 @@
-"""Reading jobs: by id, by filters, and those whose time has come.
-
-A search goes through the narrowest list at hand, page by page, in order of seq, or over all rows where no
-list is narrow. Each page is one short script that checks the filters on the rows, so that no call holds the
-server up for long.
-"""
+"""Reading jobs, keys and how many there are."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any
 
 import msgspec
 
 from headrace.clock import to_us
-from headrace.model import TERMINAL, Job, State
-from headrace.stores.base import Query
-from headrace.stores.redis.codes import STATE_CODE
-from headrace.stores.redis.connection import Argument, Server
-from headrace.stores.redis.lanes import read_lanes
-from headrace.stores.redis.rows import handle_of, read_jobs
+from headrace.model import Job
+from headrace.stores.base import Backlog, KeyScope, Query, Tally
+from headrace.stores.codec import STATE_OF
+from headrace.stores.redis import search
+from headrace.stores.redis.codes import STATE_OF_BYTE
+from headrace.stores.redis.connection import Server
+from headrace.stores.redis.lanes import Lane, read_lanes
+from headrace.stores.redis.rows import handle_of, pack_scope, read_jobs
 from headrace.stores.redis.scripts import Script
 
 _GET = Script("get")
-_PICK = Script("pick")
-_DUE = Script("due")
-_LISTS = Script("lists")
-_GATHER = Script("gather")
-_SCAN = Script("scan")
+_COUNT = Script("count")
+_COUNT_TAGGED = Script("count_tagged")
+_BACKLOG = Script("backlog")
 
 _IDS_PER_CALL = 500
-_HANDLES_PER_CALL = 1000
-_LISTS_PER_CALL = 2000
 _BYTES_PER_CALL = 16_000_000
-_SCAN_ROWS_PER_CALL = 20_000
-_SCAN_TIMES = 5
-"""To look at a row in a scan takes about a microsecond; to fetch a job from a list so many times as long."""
-_GATHER_MAX = 200_000
-_LANES_MAX = 5_000
-"""Where there are more lanes with jobs, a scan finds out by itself which of them are wanted."""
+_SCOPES_PER_CALL = 5000
+_LANES_PER_CALL = 1000
 
-_encode = msgspec.msgpack.Encoder().encode
+# What insert.lua packs; false: the hold has no end.
+_decode_hold = msgspec.msgpack.Decoder(tuple[str, int | bool, bool]).decode
 
 
 async def get(server: Server, ids: Sequence[str]) -> dict[str, Job]:
@@ -57,231 +47,109 @@ async def get(server: Server, ids: Sequence[str]) -> dict[str, Job]:
 async def find(server: Server, query: Query) -> list[Job]:
     """Up to `limit` jobs that match, in order of seq."""
     found: list[Job] = []
-    candidates = await _candidates(server, query)
-    if candidates is None:
-        return await _scan(server, query)
+    if query.ids is not None:
+        named = (await get(server, list(dict.fromkeys(query.ids)))).values()
+        candidates = search.one_page(search.in_order([handle_of(job.seq) for job in named], query))
+    elif (listed := await search.candidates(server, query)) is None:
+        return await search.scan(server, query)
+    else:
+        candidates = listed
     async for handles in candidates:
-        found += await _pick(server, query, handles, query.limit - len(found))
+        found += await search.pick(server, query, handles, query.limit - len(found))
         if len(found) >= query.limit:
             break
     return found
 
 
-async def spawned(server: Server, parent_id: str) -> list[Job]:
-    """The jobs that a job spawned, in order of seq."""
-    found: list[Job] = []
-    every = Query()
-    async for handles in walk(server, server.keys.spawned(parent_id), every):
-        found += await _pick(server, every, handles, len(handles))
+async def keyed(server: Server, scopes: Sequence[KeyScope], now: datetime) -> dict[KeyScope, str]:
+    """The ids of the jobs that hold these keys."""
+    found: dict[KeyScope, str] = {}
+    for start in range(0, len(scopes), _SCOPES_PER_CALL):
+        page = scopes[start : start + _SCOPES_PER_CALL]
+        packed = await server.read("HMGET", server.keys.of("keys"), *map(pack_scope, page))
+        for scope, hold in zip(page, packed, strict=True):
+            if hold is not None:
+                job_id, expires_at, _ = _decode_hold(hold)
+                if expires_at is False or expires_at > to_us(now):
+                    found[scope] = job_id
     return found
 
 
-async def _pick(
-    server: Server, query: Query, handles: Sequence[str | bytes], limit: int
-) -> list[Job]:
-    """Of these jobs the first `limit` that match."""
-    wanted = pack_filter(query)
-    found: list[Job] = []
-    start = 0
-    while start < len(handles) and len(found) < limit:
-        page = handles[start : start + _HANDLES_PER_CALL]
-        reply, looked_at = await server.read_script(
-            _PICK, wanted, limit - len(found), _BYTES_PER_CALL, *page
-        )
-        found += read_jobs(reply)
-        start += looked_at
-    return found
-
-
-async def due(
+async def count(
     server: Server,
-    which: Literal["leases", "expiry"],
     now: datetime,
-    limit: int,
+    *,
     tenant: str | None,
-) -> list[Job]:
-    """Jobs whose lease, or lifetime, is over by `now`; the longest over first."""
-    found: dict[str, Job] = {}
-    rank = 0
-    while rank >= 0 and len(found) < limit:
-        size = min(limit - len(found), _HANDLES_PER_CALL)
-        reply, following = await server.read_script(
-            _DUE, which, to_us(now), size, tenant or "", rank
-        )
-        jobs = read_jobs(reply)
-        found |= {job.id: job for job in jobs}
-        rank = following
-    return list(found.values())
-
-
-def pack_filter(query: Query) -> bytes:
-    """For scripts/shared/matching.lua."""
-    return _encode(
-        (
-            False if query.tenant is None else query.tenant,
-            False if query.queues is None else list(query.queues),
-            False if query.types is None else list(query.types),
-            False if query.states is None else [STATE_CODE[state] for state in query.states],
-            list(query.tags),
-            False if query.assignee is None else query.assignee,
-            _us(query.created_from),
-            _us(query.created_before),
-            _us(query.finalized_before),
-        )
-    )
-
-
-def _us(moment: datetime | None) -> int | bool:
-    return False if moment is None else to_us(moment)
-
-
-async def _candidates(server: Server, query: Query) -> AsyncIterator[Sequence[str | bytes]] | None:
-    """Handles of every job that may match, in the order of the query, page by page. None: scan all rows."""
-    if query.ids is not None:
-        jobs = (await get(server, list(dict.fromkeys(query.ids)))).values()
-        return _one_page(_in_order([handle_of(job.seq) for job in jobs], query))
-    every = int(await server.read("ZCARD", server.keys.of("jobs")))
-    tag, tagged = await rarest(server, query.tags) if query.tags else ("", every)
-    lists, listed = await _lists(server, query)
-    if listed is None:
-        listed = every
-    narrowest = min(tagged, listed)
-    if narrowest * _SCAN_TIMES > every:
-        return None
-    if listed <= tagged and listed <= _GATHER_MAX:
-        return _one_page(_in_order(await _gather(server, lists, query), query))
-    return walk(server, server.keys.tag(tag), query) if query.tags else None
-
-
-async def _one_page(handles: Sequence[str | bytes]) -> AsyncIterator[Sequence[str | bytes]]:
-    yield handles
-
-
-async def _scan(server: Server, query: Query) -> list[Job]:
-    """Over all rows, from where the query goes on. What most rows lack is told from their bytes alone."""
-    lanes = await _wanted_lanes(server, query)
-    if lanes is not None and not lanes:
-        return []
-    texts = [*query.tags, *([] if query.assignee is None else [query.assignee])]
-    states = None if query.states is None else [STATE_CODE[state] for state in query.states]
-    promising = _encode(
-        (
-            False if lanes is None else lanes,
-            False if states is None else states,
-            texts,
-            False if query.assignee is None else query.assignee,
-        )
-    )
-    wanted = pack_filter(query)
-    direction = "d" if query.newest_first else "a"
-    after: Argument = "" if query.after_seq is None else query.after_seq
-    found: list[Job] = []
-    while len(found) < query.limit:
-        reply, after, _ = await server.read_script(
-            _SCAN,
-            wanted,
-            promising,
-            direction,
-            after,
-            query.limit - len(found),
-            _BYTES_PER_CALL,
-            _SCAN_ROWS_PER_CALL,
-        )
-        found += read_jobs(reply)
-        if after == b"":
-            break
-    return found
-
-
-async def _wanted_lanes(server: Server, query: Query) -> list[int] | None:
-    """The lanes in which jobs of the wanted tenant, queues and types are. None: any."""
-    if query.tenant is None and query.queues is None and query.types is None:
-        return None
-    counts = server.keys.of("counts")
-    if int(await server.read("HLEN", counts)) > _LANES_MAX:
-        return None
-    letters = None if query.states is None else {STATE_CODE[state] for state in query.states}
-    fields = [field.decode().split(":") for field in await server.read("HKEYS", counts)]
-    numbers = sorted({int(lane) for lane, state in fields if letters is None or state in letters})
-    if not numbers:
-        return []
-    names = await server.read("HMGET", server.keys.of("lanes"), *numbers)
-    flat = [item for pair in zip(numbers, names, strict=True) for item in pair]
+    queues: Sequence[str] | None,
+    tags: Sequence[str],
+) -> list[Tally]:
+    """Tallies in order of tenant, queue, state. Up to a thousand lanes are counted in one step."""
+    sums: dict[tuple[str, str, str], list[int]] = {}
+    if tags:
+        query = Query(tenant=tenant, queues=queues, tags=tags)
+        wanted = search.pack_filter(query)
+        tag, _ = await search.rarest(server, tags)
+        async for page in search.walk(server, server.keys.tag(tag), query):
+            flat = await server.read_script(_COUNT_TAGGED, wanted, to_us(now), *page)
+            _add(sums, flat, await _named(server, {int(number) for number in flat[::5]}))
+    else:
+        lanes = {
+            number: lane
+            for number, lane in (await _filled(server)).items()
+            if tenant in (None, lane.tenant) and (queues is None or lane.queue in queues)
+        }
+        numbers = list(lanes)
+        for start in range(0, len(numbers), _LANES_PER_CALL):
+            page_of_lanes = numbers[start : start + _LANES_PER_CALL]
+            _add(sums, await server.read_script(_COUNT, to_us(now), *page_of_lanes), lanes)
     return [
-        number
-        for number, lane in read_lanes(flat).items()
-        if query.tenant in (None, lane.tenant)
-        and (query.queues is None or lane.queue in query.queues)
-        and (query.types is None or lane.type in query.types)
+        Tally(
+            tenant=lane_tenant,
+            queue=queue,
+            state=STATE_OF[state],
+            jobs=jobs,
+            delayed=delayed,
+            failures=failures,
+        )
+        for (lane_tenant, queue, state), (jobs, delayed, failures) in sorted(sums.items())
     ]
 
 
-async def rarest(server: Server, tags: Sequence[str]) -> tuple[str, int]:
-    """The tag with the fewest jobs, and how many those are."""
-    counts = [(int(await server.read("ZCARD", server.keys.tag(tag))), tag) for tag in tags]
-    jobs, tag = min(counts)
-    return tag, jobs
-
-
-async def walk(server: Server, key: str, query: Query) -> AsyncIterator[list[str | bytes]]:
-    """A list of handles that is sorted by seq, from where the query goes on."""
-    command, end = ("ZREVRANGEBYSCORE", "-inf") if query.newest_first else ("ZRANGEBYSCORE", "+inf")
-    start = f"({query.after_seq}" if query.after_seq is not None else _opposite(end)
-    while True:
-        flat = await server.read(
-            command, key, start, end, "WITHSCORES", "LIMIT", 0, _HANDLES_PER_CALL
+async def backlog(server: Server, tenant: str | None, queue: str | None) -> Backlog:
+    """Up to five thousand jobs are added up in one step."""
+    jobs = payload_bytes = 0
+    resume: bytes | None = b""
+    while resume is not None:
+        some, their_bytes, resume = await server.read_script(
+            _BACKLOG, tenant or "", queue or "", resume
         )
-        if not flat:
-            return
-        seqs = [int(float(value)) for value in flat[1::2]]
-        yield flat[::2]
-        if len(seqs) < _HANDLES_PER_CALL:
-            return
-        start = f"({seqs[-1]}"
+        jobs, payload_bytes = jobs + some, payload_bytes + their_bytes
+    return Backlog(jobs, payload_bytes)
 
 
-def _opposite(end: str) -> str:
-    return "-inf" if end == "+inf" else "+inf"
+def _add(
+    sums: dict[tuple[str, str, str], list[int]], flat: Sequence[Any], lanes: dict[int, Lane]
+) -> None:
+    for lane, state, *amounts in zip(
+        flat[::5], flat[1::5], flat[2::5], flat[3::5], flat[4::5], strict=True
+    ):
+        names = lanes[int(lane)]
+        row = sums.setdefault((names.tenant, names.queue, str(STATE_OF_BYTE[state])), [0, 0, 0])
+        for index, amount in enumerate(amounts):
+            row[index] += int(amount)
 
 
-async def _lists(server: Server, query: Query) -> tuple[list[str], int | None]:
-    """The lists that hold every job of the wanted states, and how many jobs those are.
-
-    None when the query names no states.
-    """
-    states = set(State) if query.states is None else set(query.states)
-    before: Argument = ""
-    if query.finalized_before is not None:
-        states &= TERMINAL
-        before = f"({to_us(query.finalized_before)}"
-    elif query.states is None:
-        return [], None
-    letters = "".join(sorted(STATE_CODE[state] for state in states))
-    names, jobs = await server.read_script(_LISTS, letters, before)
-    return [name.decode() for name in names], int(jobs)
+async def _filled(server: Server) -> dict[int, Lane]:
+    """The lanes that have jobs; there may be many more that had some once."""
+    counted = await server.read("HKEYS", server.keys.of("counts"))
+    return await _named(server, {int(field.partition(b":")[0]) for field in counted})
 
 
-async def _gather(server: Server, lists: Sequence[str], query: Query) -> list[bytes]:
-    """There may be a list per lane, so a call takes many."""
-    before: Argument = "+inf"
-    if query.finalized_before is not None:
-        before = f"({to_us(query.finalized_before)}"
-    handles: list[bytes] = []
-    start = skip = 0
-    while start < len(lists):
-        page = lists[start : start + _LISTS_PER_CALL]
-        some, through, skip = await server.read_script(
-            _GATHER, before, skip, _HANDLES_PER_CALL * 10, *page
-        )
-        handles += some
-        start += through
-    return handles
-
-
-def _in_order(handles: Sequence[str | bytes], query: Query) -> list[str | bytes]:
-    """Sorted by seq, from where the query goes on, each once."""
-    seqs = sorted({int(handle) for handle in handles}, reverse=query.newest_first)
-    after = query.after_seq
-    if after is not None:
-        seqs = [seq for seq in seqs if (seq < after if query.newest_first else seq > after)]
-    return [handle_of(seq) for seq in seqs]
+async def _named(server: Server, numbers: Collection[int]) -> dict[int, Lane]:
+    found: dict[int, Lane] = {}
+    ordered = sorted(numbers)
+    for start in range(0, len(ordered), _LANES_PER_CALL):
+        page = ordered[start : start + _LANES_PER_CALL]
+        names = await server.read("HMGET", server.keys.of("lanes"), *page)
+        found |= read_lanes([item for pair in zip(page, names, strict=True) for item in pair])
+    return found

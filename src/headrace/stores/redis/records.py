@@ -16,7 +16,7 @@ _NAMES_PER_CALL = 5000
 _VERSION = Struct(">Q")  # then the body; scripts/shared/records.lua has the same
 
 
-async def records(server: Server, kind: str, names: Sequence[str] | None) -> list[Record]:
+async def find(server: Server, kind: str, names: Sequence[str] | None) -> list[Record]:
     key = server.keys.records(kind)
     packed: dict[str, bytes | None]
     if names is None:
@@ -30,12 +30,12 @@ async def records(server: Server, kind: str, names: Sequence[str] | None) -> lis
     return [_read(kind, name, value) for name, value in sorted(packed.items()) if value is not None]
 
 
-async def put_record(server: Server, record: Record) -> bool:
+async def put(server: Server, record: Record) -> bool:
     arguments = (record.kind, record.name, record.version, record.body_json)
     return bool(await server.write_script(_PUT_RECORD, *arguments))
 
 
-async def delete_record(server: Server, record: Record) -> bool:
+async def delete(server: Server, record: Record) -> bool:
     arguments = (record.kind, record.name, record.version)
     return bool(await server.write_script(_DELETE_RECORD, *arguments))
 

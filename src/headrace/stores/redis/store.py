@@ -36,13 +36,9 @@ from headrace.stores.base import (
 )
 from headrace.stores.redis import (
     claim,
-    counts,
-    deletions,
     diagnose,
-    durability,
     graph,
     insert,
-    keyholders,
     log,
     opening,
     queues,
@@ -51,10 +47,9 @@ from headrace.stores.redis import (
     schema,
     update,
 )
-from headrace.stores.redis import rewrites as rewriting
 from headrace.stores.redis.commit import commit as commit_changes
 from headrace.stores.redis.connection import Server
-from headrace.stores.redis.leases import annotate, extend, held
+from headrace.stores.redis.leases import annotate, due, extend
 from headrace.stores.redis.wait import Watch
 
 
@@ -90,15 +85,7 @@ class RedisStore:
         SchemaTooOld (unless `migrate`) or StoreUnavailable.
         """
         chosen = opening.parse(url, prefix=prefix, relaxed_durability=relaxed_durability)
-        server = Server(chosen)
-        try:
-            await schema.check(server, migrate=migrate, create=create)
-            if not chosen.relaxed_durability:
-                await durability.warn_unless_durable(server)
-        except BaseException:
-            await server.close()
-            raise
-        return cls(server)
+        return cls(await opening.open_server(chosen, migrate=migrate, create=create))
 
     async def close(self) -> None:
         if not self._server.is_closed:
@@ -113,9 +100,9 @@ class RedisStore:
         """The version of the schema that the store has now."""
         return await schema.version_of(self._server)
 
-    async def durability(self) -> durability.Durability:
+    async def durability(self) -> diagnose.Durability:
         """What an acknowledged write survives, as the server is set now."""
-        return await durability.durability(self._server)
+        return await diagnose.durability(self._server)
 
     async def diagnose(self) -> Sequence[Finding]:
         return await diagnose.diagnose(self._server)
@@ -151,13 +138,13 @@ class RedisStore:
         return await annotate(self._server, fence, note, now)
 
     async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
-        return await rewriting.rewrite(self._server, rewrites)
+        return await update.rewrite(self._server, rewrites)
 
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
         return await update.update(self._server, changes)
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
-        return await deletions.delete(self._server, jobs)
+        return await update.delete(self._server, jobs)
 
     # --- reading jobs ----------------------------------------------------------------------------
 
@@ -170,15 +157,15 @@ class RedisStore:
     async def lapsed(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await read.due(self._server, "leases", now, limit, tenant)
+        return await due(self._server, "leases", now, limit, tenant)
 
     async def outlived(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await read.due(self._server, "expiry", now, limit, tenant)
+        return await due(self._server, "expiry", now, limit, tenant)
 
     async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
-        return await keyholders.keyed(self._server, scopes, now)
+        return await read.keyed(self._server, scopes, now)
 
     async def count(
         self,
@@ -188,13 +175,13 @@ class RedisStore:
         queues: Sequence[str] | None = None,
         tags: Sequence[str] = (),
     ) -> Sequence[Tally]:
-        return await counts.count(self._server, now, tenant=tenant, queues=queues, tags=tags)
+        return await read.count(self._server, now, tenant=tenant, queues=queues, tags=tags)
 
     async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
-        return await held(self._server, now, queues)
+        return await claim.held(self._server, now, queues)
 
     async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
-        return await counts.backlog(self._server, tenant, queue)
+        return await read.backlog(self._server, tenant, queue)
 
     # --- dependencies ----------------------------------------------------------------------------
 
@@ -207,7 +194,7 @@ class RedisStore:
         return await graph.joins(self._server, child_ids)
 
     async def spawned(self, parent_id: str) -> Sequence[Job]:
-        return await read.spawned(self._server, parent_id)
+        return await graph.spawned(self._server, parent_id)
 
     async def unseen(self, limit: int) -> Sequence[Edge]:
         return await graph.unseen(self._server, limit)
@@ -232,13 +219,13 @@ class RedisStore:
     # --- records ---------------------------------------------------------------------------------
 
     async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
-        return await records.records(self._server, kind, names)
+        return await records.find(self._server, kind, names)
 
     async def put_record(self, record: Record) -> bool:
-        return await records.put_record(self._server, record)
+        return await records.put(self._server, record)
 
     async def delete_record(self, record: Record) -> bool:
-        return await records.delete_record(self._server, record)
+        return await records.delete(self._server, record)
 
     # --- events ----------------------------------------------------------------------------------
 
