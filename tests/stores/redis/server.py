@@ -80,7 +80,7 @@ async def _delete(url: str, start_of_prefix: str) -> None:
     try:
         cursor = b"0"
         while True:
-            # The hash tag begins every key: see headrace.stores.redis.keys.
+            # The hash tag begins every key: see headrace.stores.redis.scripts.Keys.
             cursor, keys = await server.read(
                 "SCAN", cursor, "MATCH", f"{{{start_of_prefix}*", "COUNT", 1000
             )

@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
+import re
 
 import pytest
 from msgspec.structs import replace
 
-from headrace.stores import redis as package
 from headrace.stores.base import GATE, Backlog, Commit, Record, Rewrite, Share
 from headrace.stores.redis import RedisStore
-from headrace.stores.redis.scripts import Script, _header
+from headrace.stores.redis.scripts import Script, header_of, parts, texts
 from tests.stores.redis.jobs import NOW, completion, draft, insert, request
 
-FOLDER = Path(package.__file__).parent / "scripts"
-NAMES = sorted(file.stem for file in FOLDER.glob("*.lua"))
+NAMES = sorted(texts())
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_header_names_keys_arguments_answer_and_errors(name: str) -> None:
-    text = (FOLDER / f"{name}.lua").read_text("utf-8")
+    script, header = Script(name), header_of(texts()[name])
+    assert re.match(r"-- [A-Z].*\n", texts()[name]), "what it does comes first"
+    assert {"keys", "args", "returns", "errors"} <= header.keys()
+    assert set(script.key_names) == set(re.findall(r"\bK\.(\w+)", script.text))
+    derives = "K.root" in script.text
+    assert derives == ("derived" in header), "keys that are not passed must be accounted for"
+
+
+@pytest.mark.parametrize("name", sorted(parts()))
+def test_a_part_names_the_keys_that_it_touches(name: str) -> None:
+    text = parts()[name]
     assert text.startswith(f"-- {name}: ")
-    assert {"keys", "args", "returns", "errors"} <= _header(text).keys()
-    used = [
-        (FOLDER / "shared" / f"{part}.lua").read_text("utf-8")
-        for part in _header(text).get("uses", "").split()
-    ]
-    for key in Script(name).key_names:
-        assert any(f"K.{key}" in part for part in (text, *used)), f"{name} never touches {key}"
-    derives = any("K.root" in part for part in (text, *used))
-    assert derives == ("derived" in _header(text)), "keys that are not passed must be accounted for"
+    assert set(header_of(text).get("keys", "").split()) == set(re.findall(r"\bK\.(\w+)", text))
+
+
+def test_a_part_comes_after_those_that_it_uses() -> None:
+    for name in NAMES:
+        before: set[str] = set()
+        for part in Script(name).parts:
+            assert set(header_of(parts()[part]).get("uses", "").split()) <= before, (name, part)
+            before.add(part)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -127,7 +127,7 @@ def _shares(shares: Sequence[Share], limit: int) -> bytes:
 
 
 def _request(request: ClaimRequest, limit: int) -> bytes:
-    """For scripts/shared/requests.lua."""
+    """For lua/shared/request.lua."""
     seconds = request.lease_seconds
     return _encode(
         (

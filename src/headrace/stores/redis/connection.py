@@ -23,9 +23,8 @@ from headrace.errors import StoreClosed, StoreError
 from headrace.redaction import Redacted
 from headrace.retry import doubling
 from headrace.stores.redis import errors
-from headrace.stores.redis.keys import Keys
 from headrace.stores.redis.pool import Pool
-from headrace.stores.redis.scripts import Script
+from headrace.stores.redis.scripts import Keys, Script
 
 PATIENCE_SECONDS = 5.0
 """How long a call waits for a server that is away before it gives up; the next call waits anew."""

@@ -21,7 +21,7 @@ _CHILDREN_PER_CALL = 1000
 _EDGES_PER_CALL = 5000
 _KIND_OF = {str(kind).encode(): kind for kind in DependencyKind}
 
-# The slots of scripts/shared/edges.lua: n(eeded) or a(ny), then the outcome's letter or o(pen).
+# The slots of lua/shared/edges.lua: n(eeded) or a(ny), then the outcome's letter or o(pen).
 _NEEDS_OPEN = "no"
 _ANY_OPEN = "ao"
 _NEEDS_BROKEN = [(f"n{STATE_CODE[state]}", state) for state in PROPAGATED]

@@ -13,7 +13,7 @@ _PUT_RECORD = Script("put_record")
 _DELETE_RECORD = Script("delete_record")
 
 _NAMES_PER_CALL = 5000
-_VERSION = Struct(">Q")  # then the body; scripts/shared/records.lua has the same
+_VERSION = Struct(">Q")  # then the body; lua/shared/records.lua has the same
 
 
 async def find(server: Server, kind: str, names: Sequence[str] | None) -> list[Record]:

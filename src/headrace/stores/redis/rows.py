@@ -1,6 +1,6 @@
 """Jobs as Redis holds them: a row that changes write, a body that they do not, and the rest.
 
-The row is packed numbers and texts at fixed places, because scripts read it; scripts/shared/rows.lua
+The row is packed numbers and texts at fixed places, because scripts read it; lua/shared/rows.lua
 says the same in Lua. Result, failure, progress, note, checkpoint and log stand apart, each only where
 there is one, so that a change rewrites neither them nor the payload. What all jobs of a lane have in
 common, its names, stands with the lane.
@@ -133,7 +133,7 @@ def _has_rest(job: Job) -> bool:
 
 
 def pack_body(job: Job) -> bytes:
-    """What no change writes. The payload comes first of the packed: bodies.lua finds it there."""
+    """What no change writes. The payload comes first of the packed: rows.lua finds it there."""
     name, parent = job.id.encode(), (job.parent_id or "").encode()
     return b"".join(
         (
@@ -179,7 +179,7 @@ def pack_progress(progress: float) -> str:
 
 
 def read_jobs(reply: Sequence[Any]) -> list[Job]:
-    """The jobs of a reply, in its order; scripts/shared/reply.lua says what it is made of."""
+    """The jobs of a reply, in its order; lua/shared/jobs_reply.lua says what it is made of."""
     lanes = read_lanes(reply[0])
     flat = reply[1]
     more = dict(zip(reply[2][::2], reply[2][1::2], strict=True))

@@ -57,7 +57,7 @@ async def pick(
 
 
 def pack_filter(query: Query) -> bytes:
-    """For scripts/shared/matching.lua."""
+    """For lua/shared/filter.lua."""
     return _encode(
         (
             False if query.tenant is None else query.tenant,
