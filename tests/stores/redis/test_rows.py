@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from headrace.model import EventKind, State
-from headrace.stores.redis import RedisStore
+from headrace.stores.redis import RedisStore, rows
 from headrace.stores.redis.codes import KIND_CODE, STATE_CODE
+from headrace.stores.redis.scripts import parts
 from tests.stores.redis.jobs import NOW, draft, insert
 
 
@@ -15,6 +16,15 @@ def test_every_word_has_a_letter_of_its_own() -> None:
     assert len(set(STATE_CODE.values())) == len(State)
     assert KIND_CODE.keys() == set(EventKind)
     assert len(set(KIND_CODE.values())) == len(EventKind)
+
+
+def test_the_scripts_read_rows_at_the_same_places() -> None:
+    names = {"B": "B", "c": "c1", "I": "I4", "q": "i8"}
+    head = ">I4BI8" + "".join(names[code] for code in rows.HEAD.format[1:]) + "c0Hc0"
+    assert f"local HEAD = '{head}'" in parts()["rows"]
+    rest = ">" + "".join(names[code] for code in rows.REST.format[1:]) + "Hc0Hc0"
+    assert f"local REST = '{rest}'" in parts()["rows"]
+    assert f"local NONE = {rows.NONE_US} " in parts()["rows"]
 
 
 async def test_times_that_no_double_holds_come_back_exact(store: RedisStore) -> None:

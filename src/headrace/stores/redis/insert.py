@@ -59,7 +59,7 @@ def _arguments(insertion: Insertion) -> list[Argument]:
         place = lanes.setdefault(names, len(lanes) + 1)
         spec = _SPEC.pack(place, us_or_none(job.expires_at), us_or_none(job.lease_until))
         stored += (spec + pack_row(job), pack_body(job), pack_event(event))
-        more += ((index, letter, value) for letter, value in more_of(job))
+        more += ((index, letter, value.decode()) for letter, value in more_of(job))
     fence = insertion.fence
     head = (
         to_us(insertion.now),

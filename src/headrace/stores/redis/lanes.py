@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 
-class Lane(msgspec.Struct, frozen=True, array_like=True):
+class Lane(NamedTuple):
     """What a lane is called. Most have no limit key, and their names end before it."""
 
     tenant: str

@@ -11,7 +11,8 @@ from headrace.model import Job
 from headrace.stores.base import Extended, Fence, Note
 from headrace.stores.redis.codes import STATE_OF_BYTE
 from headrace.stores.redis.connection import Argument, Server
-from headrace.stores.redis.rows import pack_progress, read_jobs, score
+from headrace.stores.redis.errors import text_refused
+from headrace.stores.redis.rows import more_of, read_jobs, score
 from headrace.stores.redis.scripts import Script
 
 _EXTEND = Script("extend")
@@ -46,15 +47,8 @@ async def extend(
 
 
 async def annotate(server: Server, fence: Fence, note: Note, now: datetime) -> bool:
-    said: list[Argument] = []
-    if note.progress is not None:
-        said += ("p", pack_progress(note.progress))
-    if note.progress_note is not None:
-        said += ("n", note.progress_note)
-    if note.checkpoint_json is not None:
-        said += ("c", note.checkpoint_json)
-    if note.log_json is not None:
-        said += ("l", note.log_json)
+    with text_refused():
+        said = [part for letter_and_value in more_of(note) for part in letter_and_value]
     arguments = (to_us(now), fence.job_id, fence.token, *said)
     # The lease fences a note, and a note sent twice does what one does: it may be repeated.
     return bool(await server.read_script(_ANNOTATE, *arguments))

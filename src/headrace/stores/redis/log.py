@@ -11,8 +11,10 @@ import msgspec
 
 from headrace.clock import from_us, to_us
 from headrace.errors import InvalidCursor, LogTrimmed
-from headrace.model import Category, Event
+from headrace.model import Event
 from headrace.stores.base import EventQuery
+from headrace.stores.codec import CATEGORY_OF, Dialect, reader, writer
+from headrace.stores.columns import EVENT, Kind, named
 from headrace.stores.redis.codes import KIND_CODE, KIND_OF, STATE_CODE, STATE_OF
 from headrace.stores.redis.connection import Server
 from headrace.stores.redis.lanes import Lane, read_lanes
@@ -24,12 +26,40 @@ _TRIM = Script("trim")
 
 _PAGE = 2000  # events of one script call
 _SEQ_MAX = 2**63 - 1
-_FIELDS = 20
 _LINK_BYTES = 12  # lane and the job's event before, put in front by the server
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
-_CATEGORY_OF = {str(category): category for category in Category}
+
+_COLUMNS = named(
+    EVENT,
+    *("at", "job_id", "kind", "before", "after", "version", "attempt", "failures", "losses"),
+    *("run_at", "worker", "lease_until", "wait_us", "run_us", "result_bytes", "category"),
+    *("code", "message", "payload_bytes", "detail"),
+)
+"""In the order of the packed list, which lease.lua has as well; those that are rarely set come last."""
+_LETTERS = Dialect(
+    reads={
+        Kind.TIME: from_us,
+        Kind.STATE: STATE_OF,
+        Kind.EVENT_KIND: KIND_OF,
+        Kind.CATEGORY: CATEGORY_OF,
+    },
+    writes={
+        Kind.TIME: to_us,
+        Kind.STATE: STATE_CODE,
+        Kind.EVENT_KIND: KIND_CODE,
+        Kind.CATEGORY: str,
+    },
+)
+_event_row = writer(_COLUMNS, dialect=_LETTERS)
+_event_of = reader(
+    Event,
+    named(EVENT, "seq", "lane"),
+    _COLUMNS,
+    dialect=_LETTERS,
+    computed={"cursor": "str(seq)"},
+)
 
 
 def position(cursor: str) -> int:
@@ -88,29 +118,7 @@ async def _history(server: Server, query: EventQuery, job_id: str) -> list[Event
 
 def pack_event(event: Event) -> bytes:
     """An event without what its lane says; the last fields are left out where there is nothing."""
-    category = event.category
-    fields = [
-        to_us(event.at),
-        event.job_id,
-        KIND_CODE[event.kind],
-        None if event.before is None else STATE_CODE[event.before],
-        STATE_CODE[event.after],
-        event.version,
-        event.attempt,
-        event.failures,
-        event.losses,
-        to_us(event.run_at),
-        event.worker,
-        None if event.lease_until is None else to_us(event.lease_until),
-        event.wait_us,
-        event.run_us,
-        event.result_bytes,
-        None if category is None else str(category),
-        event.code,
-        event.message,
-        event.payload_bytes,
-        event.detail_json,
-    ]
+    fields = list(_event_row(event))
     while fields[-1] is None:
         fields.pop()
     return _encode(fields)
@@ -118,60 +126,9 @@ def pack_event(event: Event) -> bytes:
 
 def _read_events(flat: Sequence[Any], lanes: dict[int, Lane]) -> Iterator[Event]:
     for seq, lane, packed in zip(flat[::3], flat[1::3], flat[2::3], strict=True):
-        yield _read_event(int(seq), lanes[int(lane)], _decode(memoryview(packed)[_LINK_BYTES:]))
-
-
-def _read_event(seq: int, lane: Lane, fields: list[Any]) -> Event:
-    # A script writes false where there is nothing: a hole would end its list.
-    fields = [None if field is False else field for field in fields]
-    fields += [None] * (_FIELDS - len(fields))
-    (
-        at,
-        job_id,
-        kind,
-        before,
-        after,
-        version,
-        attempt,
-        failures,
-        losses,
-        run_at,
-        worker,
-        lease_until,
-        wait_us,
-        run_us,
-        result_bytes,
-        category,
-        code,
-        message,
-        payload_bytes,
-        detail,
-    ) = fields
-    return Event(
-        seq=seq,
-        cursor=str(seq),
-        at=from_us(at),
-        tenant=lane.tenant,
-        queue=lane.queue,
-        type=lane.type,
-        job_id=job_id,
-        kind=KIND_OF[kind],
-        before=None if before is None else STATE_OF[before],
-        after=STATE_OF[after],
-        version=version,
-        attempt=attempt,
-        failures=failures,
-        losses=losses,
-        priority=lane.priority,
-        run_at=from_us(run_at),
-        worker=worker,
-        lease_until=None if lease_until is None else from_us(lease_until),
-        category=None if category is None else _CATEGORY_OF[category],
-        code=code,
-        message=message,
-        wait_us=wait_us,
-        run_us=run_us,
-        payload_bytes=payload_bytes,
-        result_bytes=result_bytes,
-        detail_json=detail,
-    )
+        # A script writes false where there is nothing: a hole would end its list.
+        fields = [
+            None if field is False else field for field in _decode(memoryview(packed)[_LINK_BYTES:])
+        ]
+        fields += [None] * (len(_COLUMNS) - len(fields))
+        yield _event_of((int(seq), int(lane)), fields, lanes.__getitem__)

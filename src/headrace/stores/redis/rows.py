@@ -1,14 +1,14 @@
 """Jobs as Redis holds them: a row that changes write, a body that they do not, and the rest.
 
-The row is packed numbers and texts at fixed places, because scripts read it; lua/shared/rows.lua
-says the same in Lua. Result, failure, progress, note, checkpoint and log stand apart, each only where
-there is one, so that a change rewrites neither them nor the payload. What all jobs of a lane have in
-common, its names, stands with the lane.
+The row is packed numbers and texts at fixed places, because scripts read it; lua/shared/rows.lua says the
+same in Lua. Result, failure, progress, note, checkpoint and log stand apart, each only where there is one, so
+that a change rewrites neither them nor the payload. What all jobs of a lane have in common, its names, stands
+with the lane.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from struct import Struct
@@ -18,8 +18,10 @@ import msgspec
 
 from headrace.clock import from_us as moment_of
 from headrace.clock import to_us
-from headrace.model import Category, Failure, Job
-from headrace.stores.base import KeyScope
+from headrace.model import Failure, Job
+from headrace.stores.base import KeyScope, Note, Rewrite
+from headrace.stores.codec import CATEGORY_OF, Dialect, reader, writer
+from headrace.stores.columns import JOB, Kind, named, own
 from headrace.stores.redis.codes import STATE_BYTE, STATE_OF_BYTE
 from headrace.stores.redis.lanes import Lane, read_lanes
 
@@ -30,8 +32,8 @@ NO_END = "+inf"
 
 _MICROSECOND = timedelta(microseconds=1)
 _FRONT = Struct(">IBQ")  # lane, flags, last event: the server's to write
-_HEAD = Struct(">BcIIIIqqqqI")  # up to the length of the tags
-_REST = Struct(">qqqqq")  # of jobs that ran or ended
+HEAD = Struct(">BcIIIIqqqqI")  # up to the length of the tags
+REST = Struct(">qqqqq")  # of jobs that ran or ended
 _LENGTH = Struct(">H")
 _LIMIT = Struct(">q")  # the execution timeout, at the end of a row; older rows do not have it
 _SHORT, _FULL = 0, 1
@@ -40,23 +42,7 @@ _MORE = 1 | 2 | 4 | 8 | 16 | 64  # the flags of what stands apart; the others ar
 _encode = msgspec.msgpack.Encoder().encode
 _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
-_decode_body = msgspec.msgpack.Decoder(
-    tuple[
-        bytes,
-        str | None,
-        str | None,
-        str | None,
-        int,
-        int | None,
-        float | None,
-        float | None,
-        int | None,
-        bytes | None,
-    ]
-).decode
 _decode_failure = msgspec.json.Decoder(tuple[str, str, str | None]).decode
-_CATEGORY_OF = {str(category): category for category in Category}
-
 
 # The jobs of one claim share most of their times, and a lookup is much cheaper than a new datetime.
 from_us = lru_cache(maxsize=4096)(moment_of)
@@ -85,6 +71,52 @@ def pack_scope(scope: KeyScope) -> str:
     return _encode_json((scope.tenant, scope.queue, scope.type, scope.key)).decode()
 
 
+def _time_or_none(us: int | None) -> datetime | None:
+    return None if us is None or us == NONE_US else from_us(us)
+
+
+_PACKED = Dialect(
+    reads={Kind.STATE: STATE_OF_BYTE, Kind.TIME: from_us},
+    reads_null={Kind.TIME: _time_or_none},
+    writes={Kind.STATE: STATE_BYTE, Kind.TIME: to_us},
+    writes_null={Kind.TIME: us_or_none},
+)
+_MESSAGE_PACK = Dialect(writes={Kind.TIME: to_us})
+
+_HEAD_COLUMNS = (
+    own("shape", Kind.INT),
+    *named(JOB, "state", "version", "attempt", "failures", "losses"),
+    *named(JOB, "run_at", "updated_at", "created_at"),
+    own("lease_us", Kind.INT),
+    own("tags_bytes", Kind.INT),
+)
+_REST_COLUMNS = named(
+    JOB, "assigned_at", "scheduled_at", "started_at", "last_failed_at", "finalized_at"
+)
+_OTHER_COLUMNS = named(
+    JOB, "lane", "seq", "id", "parent_id", "key", "tags", "token", "assignee", "lease_until"
+)
+"""Texts of any length, and what does not stand in the row at all."""
+_BODY_COLUMNS = named(
+    JOB,
+    *("payload", "previous_id", "correlation_id", "callback_url", "depth", "max_attempts"),
+    *("lease_seconds", "timeout_seconds", "expires_at", "backoff"),
+)
+"""The payload is the first: rows.lua finds it there, and an update writes anew what stands behind it."""
+
+_head_of = writer(_HEAD_COLUMNS, dialect=_PACKED, given=["shape", "lease_us", "tags_bytes"])
+_rest_of = writer(_REST_COLUMNS, dialect=_PACKED)
+_body_of = writer(_BODY_COLUMNS, dialect=_MESSAGE_PACK)
+_job_of = reader(Job, _OTHER_COLUMNS, _HEAD_COLUMNS, _REST_COLUMNS, _BODY_COLUMNS, dialect=_PACKED)
+_NO_REST = (NONE_US,) * len(_REST_COLUMNS)
+_TYPE_OF = {Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str, Kind.JSON: bytes, Kind.TIME: int}
+_decode_body = msgspec.msgpack.Decoder(
+    tuple[  # type: ignore[misc]  # made of the list above
+        tuple(_TYPE_OF[c.kind] | None if c.nullable else _TYPE_OF[c.kind] for c in _BODY_COLUMNS)
+    ]
+).decode
+
+
 def pack_row(job: Job) -> bytes:
     """What a change writes, without the front that the server puts before it."""
     tags = "\n".join(job.tags).encode() if job.tags else b""
@@ -93,35 +125,16 @@ def pack_row(job: Job) -> bytes:
         scope = pack_scope(KeyScope(job.tenant, job.queue, job.type, job.key)).encode()
     ran = job.assigned_at is not None or job.finalized_at is not None or _has_rest(job)
     seconds = job.lease_seconds
-    row = _HEAD.pack(
-        _FULL if ran else _SHORT,
-        STATE_BYTE[job.state],
-        job.version,
-        job.attempt,
-        job.failures,
-        job.losses,
-        to_us(job.run_at),
-        to_us(job.updated_at),
-        to_us(job.created_at),
-        NONE_US if seconds is None else length_us(seconds),
-        len(tags),
+    head = _head_of(
+        job, _FULL if ran else _SHORT, NONE_US if seconds is None else length_us(seconds), len(tags)
     )
-    parts = [row, tags, _LENGTH.pack(len(scope)), scope]
+    parts = [HEAD.pack(*head), tags, _packed_text(scope)]
     if ran:
-        token, assignee = (job.token or "").encode(), (job.assignee or "").encode()
-        parts += [
-            _REST.pack(
-                us_or_none(job.assigned_at),
-                us_or_none(job.scheduled_at),
-                us_or_none(job.started_at),
-                us_or_none(job.last_failed_at),
-                us_or_none(job.finalized_at),
-            ),
-            _LENGTH.pack(len(token)),
-            token,
-            _LENGTH.pack(len(assignee)),
-            assignee,
-        ]
+        parts += (
+            REST.pack(*_rest_of(job)),
+            _packed_text((job.token or "").encode()),
+            _packed_text((job.assignee or "").encode()),
+        )
     if job.timeout_seconds is not None:
         parts.append(_LIMIT.pack(length_us(job.timeout_seconds)))
     return b"".join(parts)
@@ -132,37 +145,19 @@ def _has_rest(job: Job) -> bool:
     return any(value is not None for value in rest)
 
 
+def _packed_text(text: bytes) -> bytes:
+    return _LENGTH.pack(len(text)) + text
+
+
 def pack_body(job: Job) -> bytes:
-    """What no change writes. The payload comes first of the packed: rows.lua finds it there."""
-    name, parent = job.id.encode(), (job.parent_id or "").encode()
-    return b"".join(
-        (
-            _LENGTH.pack(len(name)),
-            name,
-            _LENGTH.pack(len(parent)),
-            parent,
-            _encode((job.payload_json, *_behind_payload(job))),
-        )
-    )
+    """What no change writes: the job's id, the id of the job that spawned it, and the rest."""
+    names = _packed_text(job.id.encode()) + _packed_text((job.parent_id or "").encode())
+    return names + _encode(_body_of(job))
 
 
 def pack_behind_payload(job: Job) -> bytes:
     """What stands in a body after the payload: an update writes that anew."""
-    return b"".join(map(_encode, _behind_payload(job)))
-
-
-def _behind_payload(job: Job) -> tuple[Any, ...]:
-    return (
-        job.previous_id,
-        job.correlation_id,
-        job.callback_url,
-        job.depth,
-        job.max_attempts,
-        job.lease_seconds,
-        job.timeout_seconds,
-        None if job.expires_at is None else to_us(job.expires_at),
-        job.backoff_json,
-    )
+    return b"".join(map(_encode, _body_of(job)[1:]))
 
 
 def pack_payload(payload_json: bytes) -> bytes:
@@ -174,8 +169,27 @@ def pack_failure(failure: Failure) -> bytes:
     return _encode_json((failure.message, failure.category, failure.code))
 
 
-def pack_progress(progress: float) -> str:
-    return repr(float(progress))
+def _pack_progress(progress: float) -> bytes:
+    return repr(float(progress)).encode()
+
+
+_APART = {
+    "r": ("result_json", bytes),
+    "f": ("failure", pack_failure),
+    "p": ("progress", _pack_progress),
+    "n": ("progress_note", str.encode),
+    "c": ("checkpoint_json", bytes),
+    "l": ("log_json", bytes),
+}
+"""What stands apart, by its letter."""
+
+
+def more_of(item: Job | Note | Rewrite) -> Iterator[tuple[str, bytes]]:
+    """What of it stands apart: letter and value."""
+    for letter, (field, pack) in _APART.items():
+        value = getattr(item, field, None)
+        if value is not None:
+            yield letter, pack(value)  # type: ignore[operator]  # each takes what its field is
 
 
 def read_jobs(reply: Sequence[Any]) -> list[Job]:
@@ -194,83 +208,30 @@ def _read_job(
 ) -> Job:
     handle, row, body, lease = parts
     lane, flags, _ = _FRONT.unpack_from(row)
-    (
-        shape,
-        state,
-        version,
-        attempt,
-        failures,
-        losses,
-        run_at,
-        updated_at,
-        created_at,
-        _,
-        tags_length,
-    ) = _HEAD.unpack_from(row, _FRONT.size)
-    at = _FRONT.size + _HEAD.size
-    tags, at = row[at : at + tags_length], at + tags_length
+    head = HEAD.unpack_from(row, _FRONT.size)
+    at = _FRONT.size + HEAD.size
+    tags, at = row[at : at + head[-1]], at + head[-1]
     scope, at = _read_text(row, at)
-    assigned_at = scheduled_at = started_at = last_failed_at = finalized_at = NONE_US
-    token = assignee = b""
-    if shape == _FULL:
-        assigned_at, scheduled_at, started_at, last_failed_at, finalized_at = _REST.unpack_from(
-            row, at
-        )
-        token, at = _read_text(row, at + _REST.size)
-        assignee, at = _read_text(row, at)
-    id_, at = _read_text(body, 0)
-    parent_id, at = _read_text(body, at)
-    (
-        payload,
-        previous_id,
-        correlation_id,
-        callback_url,
-        depth,
-        max_attempts,
-        lease_seconds,
-        timeout_seconds,
-        expires_at,
-        backoff,
-    ) = _decode_body(memoryview(body)[at:])
-    names = lanes[lane]
-    job = Job(
-        id=id_.decode(),
-        tenant=names.tenant,
-        queue=names.queue,
-        type=names.type,
-        tags=tuple(tags.decode().split("\n")) if tags else (),
-        payload_json=payload,
-        priority=names.priority,
-        created_at=from_us(created_at),
-        key=_decode_json(scope)[3] if scope else None,
-        previous_id=previous_id,
-        parent_id=parent_id.decode() if parent_id else None,
-        correlation_id=correlation_id,
-        callback_url=callback_url,
-        limit_key=names.limit_key,
-        depth=depth,
-        seq=int(handle),
-        max_attempts=max_attempts,
-        lease_seconds=lease_seconds,
-        timeout_seconds=timeout_seconds,
-        expires_at=None if expires_at is None else from_us(expires_at),
-        backoff_json=backoff,
-        state=STATE_OF_BYTE[state],
-        version=version,
-        run_at=from_us(run_at),
-        updated_at=from_us(updated_at),
-        attempt=attempt,
-        failures=failures,
-        losses=losses,
-        token=token.decode() if token else None,
-        lease_until=_lease_until(lease),
-        assignee=assignee.decode() if assignee else None,
-        assigned_at=_time(assigned_at),
-        scheduled_at=_time(scheduled_at),
-        started_at=_time(started_at),
-        last_failed_at=_time(last_failed_at),
-        finalized_at=_time(finalized_at),
+    rest, token, assignee = _NO_REST, b"", b""
+    if head[0] == _FULL:
+        rest = REST.unpack_from(row, at)
+        token, at = _read_text(row, at + REST.size)
+        assignee, _ = _read_text(row, at)
+    name, at = _read_text(body, 0)
+    parent, at = _read_text(body, at)
+    other = (
+        lane,
+        int(handle),
+        name.decode(),
+        parent.decode() or None,
+        _decode_json(scope)[3] if scope else None,
+        tuple(tags.decode().split("\n")) if tags else (),
+        token.decode() or None,
+        assignee.decode() or None,
+        # Not int() alone: a server may write a large score with an exponent.
+        None if lease in (b"", b"inf") else int(float(lease)),
     )
+    job: Job = _job_of(other, head, rest, _decode_body(memoryview(body)[at:]), lanes.__getitem__)
     return _with_more(job, handle, more) if flags & _MORE else job
 
 
@@ -281,7 +242,7 @@ def _with_more(job: Job, handle: bytes, more: dict[bytes, bytes]) -> Job:
     said = None
     if failure is not None:
         message, category, code = _decode_failure(failure)
-        said = Failure(message, _CATEGORY_OF[category], code)
+        said = Failure(message, CATEGORY_OF[category], code)
     return msgspec.structs.replace(
         job,
         failure=said,
@@ -293,32 +254,7 @@ def _with_more(job: Job, handle: bytes, more: dict[bytes, bytes]) -> Job:
     )
 
 
-def more_of(job: Job) -> Iterable[tuple[str, str]]:
-    """What of a new job stands apart: letter and value. Rare: a job is born without any of it."""
-    if job.result_json is not None:
-        yield "r", job.result_json.decode()
-    if job.failure is not None:
-        yield "f", pack_failure(job.failure).decode()
-    if job.progress is not None:
-        yield "p", pack_progress(job.progress)
-    if job.progress_note is not None:
-        yield "n", job.progress_note
-    if job.checkpoint_json is not None:
-        yield "c", job.checkpoint_json.decode()
-    if job.log_json is not None:
-        yield "l", job.log_json.decode()
-
-
 def _read_text(packed: bytes, at: int) -> tuple[bytes, int]:
     (length,) = _LENGTH.unpack_from(packed, at)
     start = at + _LENGTH.size
     return packed[start : start + length], start + length
-
-
-def _time(us: int) -> datetime | None:
-    return None if us == NONE_US else from_us(us)
-
-
-def _lease_until(lease: bytes) -> datetime | None:
-    # Not int(): a server may write a large score with an exponent.
-    return None if lease in (b"", b"inf") else from_us(int(float(lease)))

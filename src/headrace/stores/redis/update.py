@@ -11,7 +11,7 @@ from headrace.stores.redis.connection import Argument, Server
 from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
-from headrace.stores.redis.rows import pack_behind_payload, pack_payload, pack_row
+from headrace.stores.redis.rows import more_of, pack_behind_payload, pack_payload, pack_row
 from headrace.stores.redis.scripts import Script
 
 _UPDATE = Script("update")
@@ -68,14 +68,11 @@ async def rewrite(server: Server, rewrites: Sequence[Rewrite]) -> list[bool]:
 
 def _rewritten(rewrite: Rewrite) -> list[str | bytes]:
     payload, message = rewrite.payload_json, rewrite.failure_message
-    given = {
-        "b": None if payload is None else pack_payload(payload),
-        "r": rewrite.result_json,
-        "c": rewrite.checkpoint_json,
-        "l": rewrite.log_json,
-        "f": None if message is None else message.encode(),
-    }
-    things = [(letter, value) for letter, value in given.items() if value is not None]
+    things: list[tuple[str, bytes]] = [*more_of(rewrite)]
+    if payload is not None:
+        things.append(("b", pack_payload(payload)))
+    if message is not None:
+        things.append(("f", message.encode()))
     head = [rewrite.job_id, str(rewrite.version), str(len(things))]
     return head + [part for thing in things for part in thing]
 
