@@ -22,6 +22,9 @@ BYTES_KEY = "$bytes"
 _BYTES_HEAD = b'{"$bytes":"'
 _RESERVED = frozenset({BYTES_KEY, envelope.SEALED_KEY})
 
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
+"""Plain values that JSON has as they are."""
+
 _encoder = msgspec.json.Encoder(enc_hook=custom_types.encode)
 _decoder = msgspec.json.Decoder()
 
@@ -97,7 +100,14 @@ def _refuse_what_would_change(value: Any, what: str) -> None:
     stack = [value]
     while stack:
         item = stack.pop()
-        if isinstance(item, str | int | None):
+        kind = type(item)
+        if kind is dict or kind is list:
+            # Most values hold nothing else: that is told without a step of Python for each.
+            inside = item.values() if kind is dict else item
+            if not _AS_THEY_ARE.issuperset(map(type, inside)):
+                stack.extend(inside)
+            continue
+        if kind in _AS_THEY_ARE or isinstance(item, str | int):
             continue
         if isinstance(item, float):
             if not math.isfinite(item):

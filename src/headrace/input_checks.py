@@ -12,12 +12,13 @@ import enum
 import functools
 import inspect
 import operator
+import sys
 import types
 import typing
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import msgspec
 
@@ -36,6 +37,9 @@ Check = Callable[[Any], Any]
 """Gives the value as it goes on, or raises Unfit."""
 Within = Callable[[], AbstractContextManager[Any]]
 
+_Given = tuple[tuple[Any, ...], dict[str, Any]]
+_Compared = Callable[[tuple[Any, ...], dict[str, Any]], _Given]
+
 _looked_into_later: set[type] = {Job, Event}
 """Only their class is compared: a manager has made them."""
 _IDS = frozenset({"ids", "job", "job_id", "job_ids"})
@@ -53,31 +57,24 @@ def checked(
 
     Raises InvalidInput, before anything is read or changed. What `leaving` names is its own to judge.
     """
-    signature = inspect.signature(function)
-    bound = _checks(function, signature, leaving)
-
-    def check(args: tuple[Any, ...], kwargs: dict[str, Any]) -> inspect.BoundArguments:
-        given = signature.bind(*args, **kwargs)  # a wrong number of arguments is Python's own error
-        checks = bound()
-        with within():
-            for name, value in given.arguments.items():
-                if (one := checks.get(name)) is not None:
-                    given.arguments[name] = _passed(one, name, value)
-        return given
+    compared = _comparison(function, inspect.signature(function), leaving)
+    if within is not nullcontext:
+        compared = _inside(within, compared)
+    call: Callable[..., Any] = function
 
     if inspect.iscoroutinefunction(function):
 
         @functools.wraps(function)
         async def awaited(*args: P.args, **kwargs: P.kwargs) -> Any:
-            given = check(args, kwargs)
-            return await cast("Awaitable[Any]", function(*given.args, **given.kwargs))
+            plain, named = compared(args, kwargs)
+            return await call(*plain, **named)
 
         return cast("Callable[P, R]", awaited)
 
     @functools.wraps(function)
-    def called(*args: P.args, **kwargs: P.kwargs) -> R:
-        given = check(args, kwargs)
-        return function(*given.args, **given.kwargs)
+    def called(*args: P.args, **kwargs: P.kwargs) -> Any:
+        plain, named = compared(args, kwargs)
+        return call(*plain, **named)
 
     return called
 
@@ -134,8 +131,12 @@ def _passed(one: Check, name: str, value: Any) -> Any:
     try:
         return one(value)
     except Unfit as unfit:
-        kind = _error_of(name, str(unfit))
-        raise kind(f"{name} is {told(value)}, not {unfit}; {UNCHANGED}") from None
+        raise _refusal(name, value, unfit) from None
+
+
+def _refusal(name: str, value: Any, unfit: Unfit) -> InvalidInput:
+    kind = _error_of(name, str(unfit))
+    return kind(f"{name} is {told(value)}, not {unfit}; {UNCHANGED}")
 
 
 def _error_of(name: str, wanted: str) -> type[InvalidInput]:
@@ -151,28 +152,95 @@ def _error_of(name: str, wanted: str) -> type[InvalidInput]:
     return InvalidInput
 
 
-def _checks(
+class _Parameter(NamedTuple):
+    """One that is compared, and where its value may stand in a call."""
+
+    position: int
+    """Among the positional ones; of a parameter that takes none, past them all."""
+    name: str
+    is_named: bool
+    """A call may give it by its name."""
+    check: Check
+
+
+_PAST_ALL = sys.maxsize
+
+
+def _inside(within: Within, compared: _Compared) -> _Compared:
+    def translated(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Given:
+        with within():
+            return compared(args, kwargs)
+
+    return translated
+
+
+def _comparison(
     function: Callable[..., Any], signature: inspect.Signature, leaving: Collection[str]
-) -> Callable[[], Mapping[str, Check]]:
-    """By the name of the argument; read when it is first called, since annotations may look ahead."""
+) -> _Compared:
+    """What makes the arguments of a call plain, or raises InvalidInput.
 
-    @functools.cache
-    def found() -> Mapping[str, Check]:
-        hints = _hints(function)
-        checks: dict[str, Check] = {}
-        for name, parameter in signature.parameters.items():
-            if name not in hints or name in leaving:
-                continue
-            one = _check_of(hints[name])
-            if one is _anything:
-                continue
-            if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
-                one = functools.partial(_each_of_tuple, one)
-            if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
-                checks[name] = one
-        return checks
+    Most verbs compare few of theirs, so it goes by those, not by what a call was given.
+    """
+    found = functools.cache(lambda: _parameters(function, signature, leaving))
 
-    return found
+    def compared(args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Given:
+        parameters, rest = found()
+        count = len(args)
+        for position, name, is_named, check in parameters:
+            if position < count:
+                value = args[position]
+            elif is_named and name in kwargs:
+                value = kwargs[name]
+            else:
+                continue
+            try:
+                plain = check(value)
+            except Unfit as unfit:
+                signature.bind(*args, **kwargs)  # a wrong number of arguments is Python's own error
+                raise _refusal(name, value, unfit) from None
+            if plain is value:
+                continue
+            if position < count:
+                args = (*args[:position], plain, *args[position + 1 :])
+            else:
+                kwargs[name] = plain
+        if rest is not None and rest.position < count:
+            more = _passed(rest.check, rest.name, args[rest.position :])
+            args = (*args[: rest.position], *more)
+        return args, kwargs
+
+    return compared
+
+
+def _parameters(
+    function: Callable[..., Any], signature: inspect.Signature, leaving: Collection[str]
+) -> tuple[Sequence[_Parameter], _Parameter | None]:
+    """Those with a check, and the one that takes all further positional arguments, if it has one.
+
+    Read when the function is first called, since annotations may look ahead.
+    """
+    hints = _hints(function)
+    parameters: list[_Parameter] = []
+    rest: _Parameter | None = None
+    for position, (name, parameter) in enumerate(signature.parameters.items()):
+        if name not in hints or name in leaving:
+            continue
+        check = _check_of(hints[name])
+        if check is _anything:
+            continue
+        match parameter.kind:
+            case inspect.Parameter.VAR_POSITIONAL:
+                several = functools.partial(_each_of_tuple, check)
+                rest = _Parameter(position, name, is_named=False, check=several)
+            case inspect.Parameter.KEYWORD_ONLY:
+                parameters.append(_Parameter(_PAST_ALL, name, is_named=True, check=check))
+            case inspect.Parameter.POSITIONAL_ONLY:
+                parameters.append(_Parameter(position, name, is_named=False, check=check))
+            case inspect.Parameter.POSITIONAL_OR_KEYWORD:
+                parameters.append(_Parameter(position, name, is_named=True, check=check))
+            case _:
+                pass
+    return parameters, rest
 
 
 def _hints(owner: Any) -> dict[str, Any]:
@@ -379,6 +447,8 @@ def _struct(kind: type[msgspec.Struct], value: Any) -> Any:
 
 
 def _several(item: Check, as_tuple: bool, value: Any) -> Any:  # noqa: FBT001 - bound by `partial`
+    if item is _anything and type(value) in _PLAIN:
+        return value
     if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
         raise Unfit("a list")
     if not isinstance(value, Iterable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -146,6 +146,116 @@ def draft(
         state=State.PENDING,
         run_at=_run_at(spec, now),
         updated_at=now,
+    )
+
+
+class Template:
+    """What jobs of alike specs have in common, checked once: only id, payload and times are each one's own.
+
+    `of` makes one of a spec that nobody can change any more; `fits` says whether another spec is alike.
+    """
+
+    __slots__ = ("_delay", "_job", "_lifetime", "_policy", "_run_at", "_spec")
+
+    def __init__(self, spec: JobSpec, policy: Policy, job: Job) -> None:
+        self._spec = spec
+        self._policy = policy
+        self._job = replace(job, payload_json=b"null")
+        self._delay = timedelta(seconds=_delay(spec) or 0.0)
+        self._run_at = None if spec.run_at is None else job.run_at
+        self._lifetime = None if job.expires_at is None else job.expires_at - job.created_at
+
+    @classmethod
+    def of(cls, spec: JobSpec, policy: Policy, job: Job) -> Template | None:
+        """The template for specs like this one, of which `job` is the draft; None if it stands alone."""
+        stays = (
+            _is_alone(spec)
+            and all(type(getattr(spec, name)) in _NEVER_CHANGES for name in _ALIKE)
+            and type(spec.tags) is tuple
+            and all(type(tag) is str for tag in spec.tags)
+        )
+        return cls(replace(spec, payload=None), policy, job) if stays else None
+
+    def fits(self, spec: JobSpec, policy: Policy) -> bool:
+        """Whether the spec's job differs in no more than that. Quick, and certain only when it says yes.
+
+        Its type and queue are plain text.
+        """
+        one = self._spec
+        return (
+            one.type == spec.type
+            and one.queue == spec.queue
+            and one.tags is spec.tags
+            and one.priority is spec.priority
+            and one.tenant is spec.tenant
+            and one.limit_key is spec.limit_key
+            and one.run_at is spec.run_at
+            and one.delay_seconds is spec.delay_seconds
+            and one.max_attempts is spec.max_attempts
+            and one.lease_seconds is spec.lease_seconds
+            and one.timeout_seconds is spec.timeout_seconds
+            and one.lifetime_seconds is spec.lifetime_seconds
+            and one.backoff is spec.backoff
+            and one.correlation_id is spec.correlation_id
+            and policy is self._policy
+            and _is_alone(spec)
+        )
+
+    def at(self, now: datetime) -> Job:
+        """The job of all that are submitted at this time, under the id and with the payload of another."""
+        if self._job.created_at is not now:
+            self._job = replace(
+                self._job,
+                created_at=now,
+                updated_at=now,
+                run_at=now + self._delay if self._run_at is None else self._run_at,
+                expires_at=None if self._lifetime is None else now + self._lifetime,
+            )
+        return self._job
+
+    def draft(self, spec: JobSpec, like: Job, fresh_ids: Iterator[str]) -> Job:
+        """The spec's own job: as `draft` makes it."""
+        policy = self._policy
+        if spec.id is None and policy.ids is not IdSource.CLIENT:
+            job_id = next(fresh_ids)
+        else:
+            job_id = _id(spec, policy)
+        payload_json = codec.encode(spec.payload, limit=policy.payload_bytes_max)
+        return replace(like, id=job_id, payload_json=payload_json)
+
+
+_ALIKE = (
+    *(
+        "type",
+        "queue",
+        "tenant",
+        "priority",
+        "run_at",
+        "delay_seconds",
+        "limit_key",
+        "max_attempts",
+    ),
+    *("lease_seconds", "timeout_seconds", "lifetime_seconds", "backoff", "correlation_id"),
+)
+"""What alike specs share, besides the tags: the very same objects, of classes that stay as they are."""
+_NEVER_CHANGES = frozenset(
+    {
+        *(str, int, float, type(None), UnsetType, Priority, datetime, timedelta),
+        *(retry.NoBackoff, retry.Constant, retry.Linear, retry.Exponential, retry.FullJitter),
+    }
+)
+_NONE = ()
+
+
+def _is_alone(spec: JobSpec) -> bool:
+    """Nothing is stored, held or waited for but the job itself."""
+    return (
+        spec.after is _NONE
+        and spec.on_success is _NONE
+        and spec.on_failure is _NONE
+        and spec.key is None
+        and spec.key_hold_seconds is None
+        and spec.callback_url is None
     )
 
 

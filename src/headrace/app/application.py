@@ -283,17 +283,21 @@ class Headrace:
 
     async def submit(self, task: Task[..., Any] | str, /, *args: Any, **kwargs: Any) -> Job[Any]:
         """Store a call of the task, named by itself or by its registered name, as a job."""
-        (job,) = await self.submit_many([self.find_task(task).spec(*args, **kwargs)])
+        named = task if isinstance(task, Task) else self.find_task(task)
+        (job,) = await self._submit([named.spec(*args, **kwargs)])
         return job
 
     async def submit_many(self, specs: Iterable[JobSpec]) -> tuple[Job, ...]:
         """Store what `task.spec(…)` described, all or nothing, in order."""
+        return await self._submit(list(specs))
+
+    async def _submit(self, specs: Sequence[JobSpec]) -> tuple[Job, ...]:
         manager = await self.manager()
 
         async def store(specs: Sequence[JobSpec]) -> tuple[Job, ...]:
             return (await manager.submit_many(specs)).jobs
 
-        return await self.through_middleware(specs, store)
+        return await self._through_middleware(specs, store)
 
     def on(self, connection: object) -> Transaction:
         """Submit inside the transaction of `connection`: the jobs commit or vanish with it.
@@ -305,10 +309,12 @@ class Headrace:
 
     async def through_middleware(self, specs: Iterable[JobSpec], store: Submit) -> tuple[Job, ...]:
         """Submit in another way than `submit_many` does, with the same care around it."""
-        given = list(specs)
-        steps = max(1, math.ceil(len(given) / PIECE_JOBS))
+        return await self._through_middleware(list(specs), store)
+
+    async def _through_middleware(self, specs: Sequence[JobSpec], store: Submit) -> tuple[Job, ...]:
+        steps = max(1, math.ceil(len(specs) / PIECE_JOBS))
         async with acknowledged(self.submission_timeout * steps):
-            return await around_submit(self.middleware, store)(given)
+            return await around_submit(self.middleware, store)(specs)
 
     async def chain(self, first: JobSpec, *then: Task[..., Any]) -> Job:
         """Store a chain in one step, each task called with the result of the one before; the last job."""

@@ -64,13 +64,21 @@ class Arguments:
         )
         self._decoder = msgspec.json.Decoder(self._type, dec_hook=custom_types.decode)
         self._names = tuple(parameter.name for parameter in own)
+        self._positional = tuple(
+            parameter.name
+            for parameter in own
+            if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        )
+        self._required = frozenset(
+            parameter.name for parameter in own if parameter.default is inspect.Parameter.empty
+        )
         self._returns = hints.get("return", Any)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The payload for a call with these arguments, defaults left to the run. Raises InvalidPayload."""
         try:
-            bound = self._signature.bind(*args, **kwargs).arguments
-            awaited = {name: value for name, value in bound.items() if isinstance(value, ResultOf)}
+            bound = self._bound(args, kwargs)
+            awaited = {name: value for name, value in bound.items() if type(value) is ResultOf}
             for name in awaited:
                 del bound[name]
             payload: dict[str, Any] = _to_builtins(bound)
@@ -82,6 +90,18 @@ class Arguments:
         if awaited:
             payload[RESULTS] = {name: value.stored for name, value in awaited.items()}
         return payload
+
+    def _bound(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """The arguments by name, in the handler's order. Raises TypeError, as calling it would."""
+        if not kwargs:
+            bound = dict(zip(self._positional, args, strict=False))
+        elif not args:
+            bound = {name: kwargs[name] for name in self._names if name in kwargs}
+        else:
+            return self._signature.bind(*args, **kwargs).arguments
+        if len(bound) != len(args) + len(kwargs) or not self._required <= bound.keys():
+            return self._signature.bind(*args, **kwargs).arguments  # it says what is wrong
+        return bound
 
     def _type_without(self, names: Collection[str]) -> Any:
         """The type of the arguments but for these, which are not known yet."""

@@ -67,6 +67,8 @@ async def _places(context: Context, jobs: Sequence[Job]) -> list[Places]:
     """Every limit that the jobs come under."""
     now = context.now()
     records = await context.cache.records(context.store, ADMISSION, now)
+    if not records:
+        return []  # as nearly everywhere
     limited = {job.queue for job in jobs} & records.keys()
     loads = _by_tenant([job for job in jobs if job.queue in limited]) if limited else {}
     found = []

@@ -15,6 +15,7 @@ from headrace.manager.sealed_store import SealedStore
 from headrace.manager.sealing import Sealing
 from headrace.model import Job
 from headrace.policy import Policies, Policy
+from headrace.spec import Template
 from headrace.stores.base import JobStore
 
 CLOCK_AGE_SECONDS_MAX = 5.0
@@ -63,6 +64,8 @@ class Context:
         self.tenant = tenant
         self.dice = dice
         self.cache = Cache()
+        self.templates: dict[str, Template] = {}
+        """By the type of their jobs: what was checked for the last one that was submitted."""
 
     def now(self) -> datetime:
         return self.clock.now()

@@ -59,6 +59,7 @@ from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
 from headrace.manager.context import Context
 from headrace.manager.explanation import Explanation
+from headrace.manager.group_commit import GroupCommit
 from headrace.manager.leases import Claimed, Heartbeats
 from headrace.manager.limits import find_limits, remove_limits, set_limits
 from headrace.manager.matching import Matching
@@ -122,6 +123,7 @@ class JobManager:
             keys=keys,
         )
         self._claims = leases.Claims(self._context)
+        self._group_commit: GroupCommit | None = GroupCommit(self._context)
         self._clock_recovery = clock_recovery.ClockRecovery(self._context)
         self._scoped: dict[str, JobManager] = {}
 
@@ -179,9 +181,9 @@ class JobManager:
             raise InvalidInput(
                 f"jobs of a {self.capabilities.name} store cannot be submitted in a transaction of yours"
             )
-        return self._sibling(self.store.on(connection), self.tenant)
+        return self._sibling(self.store.on(connection), self.tenant, grouped=False)
 
-    def _sibling(self, store: JobStore, tenant: str | None) -> JobManager:
+    def _sibling(self, store: JobStore, tenant: str | None, *, grouped: bool = True) -> JobManager:
         """The same clock, policies, dice and keys on another view of the store."""
         sibling = JobManager(
             store,
@@ -192,6 +194,8 @@ class JobManager:
             keys=self.keys,
         )
         sibling._context.cache = self._context.cache  # what one has read, the other need not
+        if not grouped:
+            sibling._group_commit = None  # it commits nothing: that is its caller's to do
         return sibling
 
     async def close(self) -> None:
@@ -208,11 +212,16 @@ class JobManager:
 
     async def submit(self, spec: JobSpec) -> Submitted:
         """Store one job; with an idempotency key that is held, give the job that holds it."""
-        return await submission.submit(self._context, [spec])
+        if self._group_commit is None:
+            return await submission.submit(self._context, [spec])
+        return await self._group_commit.submit(spec)
 
     async def submit_many(self, specs: Sequence[JobSpec]) -> Submitted:
         """Store all or none, in order. Jobs of a batch may depend on each other by id."""
-        return await submission.submit(self._context, list(specs))
+        given = list(specs)
+        if len(given) == 1 and self._group_commit is not None:
+            return await self._group_commit.submit(given[0])
+        return await submission.submit(self._context, given)
 
     def draft(self, spec: JobSpec, now: datetime | None = None) -> Draft:
         """The job that submitting this would store, if nothing that is stored stood in its way.

@@ -25,6 +25,10 @@ class KeyRule(msgspec.Struct, frozen=True):
     released_when_terminal: bool
 
 
+NO_KEY = KeyRule(window_seconds=None, released_when_terminal=True)
+"""Of a job that has none."""
+
+
 class Draft(msgspec.Struct, frozen=True):
     """A checked job of a batch, with what it waits for."""
 
@@ -33,10 +37,14 @@ class Draft(msgspec.Struct, frozen=True):
     key_rule: KeyRule
     riders: tuple[Draft, ...] = ()
     """Jobs that wait for this one's end: stored with it, and left out if it is there already."""
+    like: Job | None = None
+    """What this one and others of the batch are, but for id and payload: the same object for each."""
 
     @property
     def whole(self) -> list[Draft]:
         """This draft and all that is stored with it, itself first."""
+        if not self.riders:
+            return [self]
         return [self, *(one for rider in self.riders for one in rider.whole)]
 
 
@@ -55,7 +63,7 @@ async def place(
 ) -> Placement:
     """Place every draft, parents first. `twins` maps a draft's id to the id it goes by."""
     if spawner is None and not any(draft.dependencies for draft in drafts):
-        return Placement([lifecycle.submit(draft.job) for draft in drafts])
+        return Placement(_born_at_once(drafts))
     batch = {draft.job.id: draft.job for draft in drafts}
     needs = {draft.job.id: _by_twin(draft.dependencies, twins) for draft in drafts}
     reads = GraphReads(context)
@@ -87,6 +95,21 @@ async def place(
         reads.stands(job)
     parents = {job_id: _outcome(job) for job_id, job in stored.items()}
     return Placement([born[draft.job.id] for draft in drafts], edges, parents, reads.kin)
+
+
+def _born_at_once(drafts: Sequence[Draft]) -> list[tuple[Job, Event]]:
+    """Jobs that wait for nothing. Of those that are alike one is worked out, the others are made like it."""
+    events: dict[int, Event] = {}
+    born = []
+    for draft in drafts:
+        like = events.get(id(draft.like))
+        if like is not None:
+            born.append(lifecycle.submit_alike(draft.job, like))
+            continue
+        born.append(lifecycle.submit(draft.job))
+        if draft.like is not None:
+            events[id(draft.like)] = born[-1][1]
+    return born
 
 
 def _by_twin(

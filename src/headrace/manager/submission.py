@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import TracebackType
 
 import msgspec
 
@@ -22,15 +22,16 @@ from headrace.errors import (
 from headrace.manager import admission
 from headrace.manager.changes import ripple_or_leave
 from headrace.manager.context import Context
-from headrace.manager.placement import Draft, KeyRule, place
+from headrace.manager.placement import NO_KEY, Draft, KeyRule, place
 from headrace.manager.records import Again, retried
-from headrace.model import DEFAULT_TENANT, Job
+from headrace.model import DEFAULT_TENANT, Job, fresh_ids
 from headrace.policy import IdSource, OnDuplicateId, Policy
-from headrace.spec import JobSpec
+from headrace.spec import JobSpec, Template
 from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, KeyScope
 
 BATCH_JOBS_MAX = 100_000
-
+TEMPLATES_MAX = 1000
+"""So many types of jobs are remembered; with more of them, all are checked anew."""
 
 SUBMISSION_TIMEOUT_SECONDS = 30.0
 
@@ -48,17 +49,36 @@ class Submitted(msgspec.Struct, frozen=True):
         return only
 
 
-@contextlib.asynccontextmanager
-async def acknowledged(seconds: float) -> AsyncIterator[None]:
+class acknowledged:  # noqa: N801 - read as a verb: `async with acknowledged(30):`
     """Wait for the store's word no longer than this. Raises SubmissionTimeout."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise SubmissionTimeout(
-            f"no acknowledgment within {seconds:g} seconds; whether the jobs were stored is not known: "
+
+    __slots__ = ("_seconds", "_timeout")
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._timeout = asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> None:
+        await self._timeout.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            await self._timeout.__aexit__(kind, error, trace)
+        except TimeoutError as late:
+            raise self._unknown() from late
+        if isinstance(error, TimeoutError):
+            raise self._unknown() from error
+
+    def _unknown(self) -> SubmissionTimeout:
+        return SubmissionTimeout(
+            f"no acknowledgment within {self._seconds:g} seconds; whether the jobs were stored is not known: "
             "submit again with the same idempotency key"
-        ) from error
+        )
 
 
 async def submit(
@@ -120,9 +140,12 @@ def draft_all(
     parent_id = None if spawner is None else spawner.job_id
     drafts: list[Draft] = []
     ids: set[str] = set()
+    fresh = fresh_ids(len(specs))
     for index, given in enumerate(specs):
         try:
-            draft = draft_one(context, given, now, parent_id=parent_id, own_ids=own_ids)
+            draft = None if spawner or own_ids else _alike(context, given, now, fresh)
+            if draft is None:
+                draft = draft_one(context, given, now, parent_id=parent_id, own_ids=own_ids)
             for one in draft.whole:
                 if one.job.id in ids:
                     raise DuplicateJob(
@@ -139,6 +162,17 @@ def draft_all(
         maximum=BATCH_JOBS_MAX,
     )
     return drafts
+
+
+def _alike(context: Context, given: object, now: datetime, fresh: Iterator[str]) -> Draft | None:
+    """The draft of one that is like a job that was checked before. None: this one must be checked itself."""
+    if type(given) is not JobSpec or type(given.type) is not str or type(given.queue) is not str:
+        return None
+    template = context.templates.get(given.type)
+    if template is None or not template.fits(given, context.policy(given.queue)):
+        return None
+    like = template.at(now)
+    return Draft(template.draft(given, like, fresh), (), NO_KEY, like=like)
 
 
 def draft_one(
@@ -158,12 +192,23 @@ def draft_one(
     dependencies = spec.dependencies(one)
     graph.check_width(job.id, len(dependencies))
     brought = completion.follow_ups(one, job, deliver=policy.deliver_callbacks)
+    if parent_id is None and not own_ids:
+        _remember(context, one, policy, job)
     return Draft(
         job,
         dependencies,
         _key_rule(one, policy),
         tuple(draft_one(context, rider, now) for rider in brought),
     )
+
+
+def _remember(context: Context, given: JobSpec, policy: Policy, job: Job) -> None:
+    """So that jobs like this one need not be checked again."""
+    template = Template.of(given, policy, job)
+    if template is not None:
+        if len(context.templates) >= TEMPLATES_MAX:
+            context.templates.clear()
+        context.templates[job.type] = template
 
 
 def _key_rule(one: JobSpec, policy: Policy) -> KeyRule:
@@ -197,7 +242,7 @@ async def _attempt(
     now = context.now()
     twins, existing = await _twins(context, drafts, now)
     existing |= repeated
-    there = {*repeated, *_holding_already(drafts, existing)}
+    there = {*repeated, *_holding_already(drafts, existing)} if existing else ()
     new = [
         one
         for draft in drafts
@@ -242,9 +287,10 @@ async def _twins(
     context: Context, drafts: Sequence[Draft], now: datetime
 ) -> tuple[dict[str, str], dict[str, Job]]:
     """The id each draft goes by: its own, or that of the job, stored or drafted, with its key."""
+    ids = [draft.job.id for draft in drafts]
     scopes = {draft.job.id: _scope(draft.job) for draft in drafts if draft.job.key is not None}
     if not scopes:
-        return {draft.job.id: draft.job.id for draft in drafts}, {}
+        return dict(zip(ids, ids, strict=True)), {}
     held = await context.store.keyed(list(dict.fromkeys(scopes.values())), now)
     existing = dict(await context.store.get(list(held.values())))
     holder = {scope: job_id for scope, job_id in held.items() if job_id in existing}

@@ -6,7 +6,15 @@ import asyncio
 import uuid
 from datetime import UTC, datetime, timedelta, timezone
 
-from headrace.errors import DuplicateJob, InvalidBatch, InvalidId, StaleToken
+from msgspec.structs import replace
+
+from headrace.errors import (
+    DuplicateJob,
+    InvalidBatch,
+    InvalidId,
+    PayloadTooLarge,
+    StaleToken,
+)
 from headrace.manager import JobManager
 from headrace.model import Priority, State
 from headrace.policy import IdSource, OnDuplicateId, Policies, Policy
@@ -200,3 +208,54 @@ async def concurrent(env: Env) -> None:
     await asyncio.gather(*(submit(manager, f"j{n}") for n in range(60)))
     assert (await manager.stats()).total == 60
     assert len(await manager.claim("w", limit=100)) == 60
+
+
+@suite.case("submit", "of many submitted at once, one that is refused touches no other")
+async def refused_among_others(env: Env) -> None:
+    manager = await env.manager()
+    await submit(manager, "there")
+    specs = [JobSpec(type="t", id="there" if n == 7 else f"j{n}") for n in range(20)]
+    answers = await asyncio.gather(*map(manager.submit, specs), return_exceptions=True)
+    refused = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert [type(error) for error in refused] == [DuplicateJob]
+    assert isinstance(answers[7], DuplicateJob)
+    assert (await manager.stats()).total == 20
+
+
+@suite.case("submit", "many at once under one idempotency key are one job")
+async def one_key_at_once(env: Env) -> None:
+    manager = await env.manager()
+    answers = await asyncio.gather(
+        *(manager.submit(JobSpec(type="t", key="k", payload=n)) for n in range(12))
+    )
+    assert len({answer.job.id for answer in answers}) == 1
+    assert sum(answer.created[0] for answer in answers) == 1
+    assert (await manager.stats()).total == 1
+
+
+@suite.case("submit", "a job like the one before differs in nothing but what it was given")
+async def alike(env: Env) -> None:
+    manager = await env.manager(Policies(default=Policy(payload_bytes_max=100)))
+    tags = ("a", "b")
+    first, second = [
+        (
+            await manager.submit(
+                JobSpec(type="t", tags=tags, payload=payload, delay_seconds=5, lease_seconds=9)
+            )
+        ).job
+        for payload in (1, {"two": 2})
+    ]
+    assert first.id != second.id
+    assert second == replace(first, id=second.id, seq=second.seq, payload_json=b'{"two":2}')
+    one, other = [
+        event for event in await manager.events() if event.job_id in (first.id, second.id)
+    ]
+    assert other == replace(
+        one, seq=other.seq, cursor=other.cursor, job_id=second.id, payload_bytes=len(b'{"two":2}')
+    )
+    with raises(PayloadTooLarge):
+        await manager.submit(JobSpec(type="t", tags=tags, payload="x" * 100, delay_seconds=5))
+    env.clock.advance(60.0)
+    later = (await manager.submit(JobSpec(type="t", tags=tags, payload=3, lease_seconds=9))).job
+    assert later.run_at == later.created_at == env.clock.now()
+    assert later.expires_at == env.clock.now() + timedelta(days=7)
