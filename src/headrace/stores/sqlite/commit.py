@@ -1,21 +1,28 @@
-"""Committing: compare each change with the row, write those that still hold."""
+"""Committing: compare each change with the row, write those that still hold.
+
+Claims write through here, too, so what a change entails (the row, its event, and everything that must
+move in the same step) stands in one place.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
 
-from headrace.model import LEASED, Change, Job
+from headrace.model import LEASED, TERMINAL, Change, Edge, Job
 from headrace.stores.base import Commit, Committed
-from headrace.stores.sqlite import changes, graph
-from headrace.stores.sqlite.changes import Writable
-from headrace.stores.sqlite.lanes import Lanes
-from headrace.stores.sqlite.rows import us_or_none
+from headrace.stores.sqlite import graph, keys, log, tags
+from headrace.stores.sqlite.bulk import Bulk
+from headrace.stores.sqlite.lanes import Lanes, Moves
+from headrace.stores.sqlite.rows import change_parameters, us_or_none
 from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _VERSIONS = query("commit_versions")
+_CHANGE = Bulk("job_change", few="job_change_one")
+_RESULT = Bulk("result_set")
 
 
 class _Standing(NamedTuple):
@@ -38,6 +45,15 @@ _VERSION = _Standing._fields.index("version")
 _STANDINGS = msgspec.json.Decoder(list[_Standing])
 
 
+class Writable(NamedTuple):
+    """A change whose job is as it was read."""
+
+    change: Change
+    seq: int
+    lease_until_us: int | None
+    """What the row is to hold: a heartbeat may have written a newer one than `change` knows."""
+
+
 def commit(tx: Transaction, wanted: Commit) -> Committed:
     ids = json_list(change.before.id for change in wanted.changes)
     (rows,) = tx.connection.execute(_VERSIONS, (ids,)).fetchone()
@@ -56,9 +72,35 @@ def commit(tx: Transaction, wanted: Commit) -> Committed:
             del stored[change.before.id]  # a second change of the same job comes too late
     if wanted.together and not all(applied):
         return Committed([False] * len(applied))
-    touched = changes.write(tx, writable)
+    touched = write(tx, writable)
     graph.see(tx, wanted.seen_given(applied))
     return Committed(applied, touched)
+
+
+def write(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
+    """Write them all; the edges to which they gave an outcome."""
+    if not changes:
+        return []
+    moves = Moves()
+    lanes = [tx.lanes.of(item.change.after) for item in changes]
+    for (change, _, _), lane in zip(changes, lanes, strict=True):
+        moves.leave(lane, change.before.state, change.before.failures)
+        moves.enter(lane, change.after.state, change.after.failures)
+    _CHANGE.run(
+        tx.connection,
+        [change_parameters(change.after, seq, lease) for change, seq, lease in changes],
+    )
+    _write_results(tx, changes)
+    log.append(tx, [(item.change.event, item.seq) for item in changes])
+    moves.write(tx.connection)
+    tagged = [
+        (item.change, lane, item.seq)
+        for item, lane in zip(changes, lanes, strict=True)
+        if item.change.after.tags
+    ]
+    if tagged:
+        tags.move(tx, tagged)
+    return _end(tx, changes)
 
 
 def _is_current(lanes: Lanes, read: Job, standing: _Standing, *, lease_too: bool) -> bool:
@@ -85,3 +127,22 @@ def _lease(change: Change, standing: _Standing) -> int | None:
     if change.before.state in LEASED and change.after.state in LEASED:
         return standing.lease_until_us
     return us_or_none(change.after.lease_until)
+
+
+def _write_results(tx: Transaction, changes: Sequence[Writable]) -> None:
+    results = [
+        (seq, change.after.result_json)
+        for change, seq, _ in changes
+        if change.after.result_json is not None
+        and change.after.result_json is not change.before.result_json
+    ]
+    _RESULT.run(tx.connection, results)
+
+
+def _end(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
+    """What goes with the end of a job: its key is given up, its children learn of it."""
+    ended = [item.change.after for item in changes if item.change.after.state in TERMINAL]
+    if not ended:
+        return []
+    keys.release(tx, ended)
+    return graph.settle(tx, ended)

@@ -1,4 +1,4 @@
-"""The graph: edges between jobs, their outcomes, and how far the parents of a job are."""
+"""The graph: edges between jobs, how far the parents of a job are, and what a job has spawned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from headrace.graph import Join
 from headrace.model import DependencyKind, Edge, Job
 from headrace.stores.sqlite.bulk import Bulk
-from headrace.stores.sqlite.rows import STATE_OF
+from headrace.stores.sqlite.rows import STATE_OF, jobs_by_seq
 from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
@@ -21,6 +21,7 @@ _FROM = query("edges_from")
 _INTO = query("edges_into")
 _UNSEEN = query("edges_unseen")
 _JOINS = query("joins")
+_SPAWNED = query("spawned")
 
 
 def add(tx: Transaction, edges: Iterable[Edge]) -> None:
@@ -93,6 +94,10 @@ def joins(view: Snapshot, child_ids: Sequence[str]) -> dict[str, Join]:
         )
         for child_id, needs_open, broken, any_open, any_ended in rows
     }
+
+
+def spawned(view: Snapshot, parent_id: str) -> list[Job]:
+    return jobs_by_seq(view, sorted(view.numbers(_SPAWNED, {"parent_id": parent_id})))
 
 
 def _read_edge(row: Sequence[Any]) -> Edge:

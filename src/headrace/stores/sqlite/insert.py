@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from headrace.model import TERMINAL, Job, State
 from headrace.stores.base import Clash, Inserted, Insertion, Kin
-from headrace.stores.sqlite import graph, keys, leases, log, tags
+from headrace.stores.sqlite import graph, keys, leases, log, read, tags
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Moves
 from headrace.stores.sqlite.rows import STATE_OF, insert_parameters
@@ -61,7 +61,7 @@ def _clash(view: Snapshot, insertion: Insertion) -> Clash | None:
     if taken := _taken(view, insertion):
         return Clash(ids=taken)
     scopes = [hold.scope for hold in insertion.keys]
-    held = keys.holders(view, scopes, insertion.now)
+    held = read.keyed(view, scopes, insertion.now)
     return Clash(keys=[scope for scope in scopes if scope in held]) if held else None
 
 

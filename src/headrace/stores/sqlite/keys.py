@@ -1,35 +1,18 @@
-"""Idempotency keys: who holds one, holding, giving up."""
+"""Idempotency keys: holding them, giving them up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable
 
-import msgspec
-
-from headrace.clock import to_us
 from headrace.model import Job
-from headrace.stores.base import KeyHold, KeyScope
+from headrace.stores.base import KeyHold
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.rows import us_or_none
-from headrace.stores.sqlite.session import Snapshot, Transaction
-from headrace.stores.sqlite.sql import query
+from headrace.stores.sqlite.session import Transaction
 
-_HOLDERS = query("key_holders")
 _HOLD = Bulk("key_hold")
 _RELEASE = Bulk("key_release")
 _REMOVE = Bulk("key_remove")
-
-
-def holders(view: Snapshot, scopes: Sequence[KeyScope], now: datetime) -> dict[KeyScope, str]:
-    """The ids of the jobs that hold these keys."""
-    if not scopes:
-        return {}
-    wanted = msgspec.json.encode(
-        [[scope.tenant, scope.queue, scope.type, scope.key] for scope in scopes]
-    ).decode()
-    rows = view.connection.execute(_HOLDERS, {"scopes": wanted, "now": to_us(now)}).fetchall()
-    return {scopes[position]: job_id for position, job_id in rows}
 
 
 def hold(tx: Transaction, holds: Iterable[KeyHold]) -> None:

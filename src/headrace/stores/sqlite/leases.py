@@ -1,15 +1,17 @@
-"""Fenced writes besides commits: does a lease hold, heartbeats, and the notes of its holder."""
+"""Leases: does one hold, keeping them, what their holders say meanwhile, and those that are over."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import NamedTuple
 
 from headrace.clock import to_us
+from headrace.model import Job
 from headrace.stores.base import Extended, Fence, Note
 from headrace.stores.sqlite.bulk import Bulk
-from headrace.stores.sqlite.rows import STATE_OF, us_or_none
+from headrace.stores.sqlite.rows import STATE_OF, jobs_by_seq, us_or_none
 from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
@@ -36,6 +38,8 @@ _LEASE = query("lease")
 _LEASES = query("extend_leases")
 _EXTEND = Bulk("extend")
 _ANNOTATE = query("annotate")
+_LAPSED = query("lapsed")
+_OUTLIVED = query("outlived")
 
 
 def holds(view: Snapshot, fence: Fence, now: datetime) -> bool:
@@ -71,6 +75,16 @@ def annotate(tx: Transaction, fence: Fence, note: Note, now: datetime) -> bool:
     return True
 
 
+def lapsed(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:
+    jobs = _overdue(view, _LAPSED, now, limit, tenant)
+    return sorted(jobs, key=attrgetter("lease_until", "seq"))
+
+
+def outlived(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:
+    jobs = _overdue(view, _OUTLIVED, now, limit, tenant)
+    return sorted(jobs, key=attrgetter("expires_at", "seq"))
+
+
 def _held_seq(view: Snapshot, fence: Fence, now: datetime) -> int | None:
     """The seq of the fence's job, if its lease holds."""
     row = view.connection.execute(_LEASE, (fence.job_id,)).fetchone()
@@ -88,3 +102,12 @@ def _is_held(fence: Fence, lease: _Lease, now: datetime) -> bool:
         and (lease.expires_at_us is None or lease.expires_at_us > now_us)
         and (timeout_us is None or timeout_us >= now_us)
     )
+
+
+def _overdue(view: Snapshot, sql: str, now: datetime, limit: int, tenant: str | None) -> list[Job]:
+    bound = {
+        "now": to_us(now),
+        "limit": max(limit, 0),
+        "tenant": tenant,
+    }
+    return jobs_by_seq(view, view.numbers(sql, bound))

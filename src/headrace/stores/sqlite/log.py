@@ -1,9 +1,11 @@
-"""The event log: appending, reading on from a cursor, and what a cursor is."""
+"""The event log: appending, reading on from a cursor, what a cursor is, and trimming."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 
+from headrace.clock import to_us
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event
 from headrace.stores.base import EventQuery
@@ -18,6 +20,9 @@ _EVENTS_OF_JOB = query("events_of_job")
 _LANES = query("events_lanes")
 _START = query("log_start")
 _TAIL = query("tail")
+_TRIM_LAST = query("trim_last")
+_TRIM_DELETED = query("trim_deleted")
+_TRIM_EVENTS = query("trim_events")
 
 _SEQ_MAX = 2**63 - 1
 
@@ -67,6 +72,20 @@ def tail(view: Snapshot) -> int:
     """The seq of the last event ever appended."""
     (seq,) = view.connection.execute(_TAIL).fetchone()
     return int(seq)
+
+
+def trim(tx: Transaction, upto: Sequence[str], before: datetime, limit: int) -> int:
+    """The oldest events go, and with them the way to deleted jobs that have no other."""
+    bounds = {
+        "upto": min(map(position, upto), default=tail(tx)),
+        "before": to_us(before),
+        "limit": max(limit, 0),
+    }
+    (last,) = tx.connection.execute(_TRIM_LAST, bounds).fetchone()
+    if last is None:
+        return 0
+    tx.connection.execute(_TRIM_DELETED, {"last": last})
+    return tx.connection.execute(_TRIM_EVENTS, {"last": last}).rowcount
 
 
 def cursor_of(seq: int) -> str:

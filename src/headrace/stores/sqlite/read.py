@@ -1,4 +1,4 @@
-"""Finding jobs: by id, by filter, and those that maintenance looks for.
+"""Reading jobs, keys and how many there are.
 
 `find` answers in order of seq. When an index holds few candidates they are taken from it, filtered and
 sorted. When every index holds many, a match is not rare, and walking in order finds a page soon.
@@ -6,16 +6,19 @@ sorted. When every index holds many, a match is not rare, and walking in order f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
-from operator import attrgetter
 from typing import Any
+
+import msgspec
 
 from headrace.clock import to_us
 from headrace.model import CLAIMABLE, LEASED, TERMINAL, Job, State
-from headrace.stores.base import Query
+from headrace.stores.base import Backlog, KeyScope, Query, Tally
 from headrace.stores.sqlite import tags
-from headrace.stores.sqlite.rows import jobs_by_seq, seqs_of_ids, us_or_none
+from headrace.stores.sqlite.lanes import STATES
+from headrace.stores.sqlite.rows import STATE_OF, jobs_by_seq, seqs_of_ids, us_or_none
 from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import json_list, json_list_or_none, query
 
@@ -30,14 +33,18 @@ _BLOCKED = query("find_blocked")
 _LEASED = query("find_leased")
 _ENDED = query("find_ended")
 _IN_LANES = query("find_in_lanes")
-_SPAWNED = query("spawned")
-_LAPSED = query("lapsed")
-_OUTLIVED = query("outlived")
+_COUNT = query("count")
+_DELAYED = query("count_delayed")
+_TAGGED = query("count_tagged")
+_BACKLOG = query("backlog")
+_KEYED = query("key_holders")
 
 CANDIDATES_MAX = 10_000
 """Up to this many candidates are filtered and sorted; past it the jobs are walked in order."""
 
 _SEQ_MAX = 2**63 - 1
+
+_DELAYED_STATES = (State.PENDING, State.RETRYING, State.LOST)  # as count_delayed.sql lists them
 
 
 def get(view: Snapshot, ids: Sequence[str]) -> dict[str, Job]:
@@ -46,6 +53,41 @@ def get(view: Snapshot, ids: Sequence[str]) -> dict[str, Job]:
 
 def find(view: Snapshot, wanted: Query) -> list[Job]:
     return jobs_by_seq(view, find_seqs(view, wanted))
+
+
+def keyed(view: Snapshot, scopes: Sequence[KeyScope], now: datetime) -> dict[KeyScope, str]:
+    """The ids of the jobs that hold these keys."""
+    if not scopes:
+        return {}
+    wanted = msgspec.json.encode(
+        [[scope.tenant, scope.queue, scope.type, scope.key] for scope in scopes]
+    ).decode()
+    rows = view.connection.execute(_KEYED, {"scopes": wanted, "now": to_us(now)}).fetchall()
+    return {scopes[position]: job_id for position, job_id in rows}
+
+
+def count(
+    view: Snapshot,
+    now: datetime,
+    tenant: str | None,
+    queues: Sequence[str] | None,
+    wanted_tags: Sequence[str],
+) -> list[Tally]:
+    bound: dict[str, Any] = {
+        "now": to_us(now),
+        "tenant": tenant,
+        "queues": json_list_or_none(queues),
+    }
+    if wanted_tags:
+        driver = tags.rarest(view, wanted_tags)
+        return _count_tagged(view, {**bound, "tag": driver.tag, "others": driver.others})
+    return _count_lanes(view, bound)
+
+
+def backlog(view: Snapshot, tenant: str | None, queue: str | None) -> Backlog:
+    bound = {"tenant": tenant, "queue": queue}
+    jobs, payload_bytes = view.connection.execute(_BACKLOG, bound).fetchone()
+    return Backlog(jobs, payload_bytes)
 
 
 def find_seqs(view: Snapshot, wanted: Query) -> list[int]:
@@ -64,29 +106,6 @@ def find_seqs(view: Snapshot, wanted: Query) -> list[int]:
     else:
         walk = _NEWEST if wanted.newest_first else _OLDEST
     return sorted(view.numbers(walk, bound), reverse=wanted.newest_first)
-
-
-def spawned(view: Snapshot, parent_id: str) -> list[Job]:
-    return jobs_by_seq(view, sorted(view.numbers(_SPAWNED, {"parent_id": parent_id})))
-
-
-def lapsed(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:
-    jobs = _overdue(view, _LAPSED, now, limit, tenant)
-    return sorted(jobs, key=attrgetter("lease_until", "seq"))
-
-
-def outlived(view: Snapshot, now: datetime, limit: int, tenant: str | None) -> list[Job]:
-    jobs = _overdue(view, _OUTLIVED, now, limit, tenant)
-    return sorted(jobs, key=attrgetter("expires_at", "seq"))
-
-
-def _overdue(view: Snapshot, sql: str, now: datetime, limit: int, tenant: str | None) -> list[Job]:
-    bound = {
-        "now": to_us(now),
-        "limit": max(limit, 0),
-        "tenant": tenant,
-    }
-    return jobs_by_seq(view, view.numbers(sql, bound))
 
 
 def _bound(view: Snapshot, wanted: Query) -> dict[str, Any]:
@@ -158,3 +177,52 @@ def _few(view: Snapshot, indexes: list[tuple[str, dict[str, Any]]]) -> list[int]
         if len(found) > CANDIDATES_MAX:
             return None
     return found
+
+
+def _count_lanes(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:
+    delayed = _count_delayed(view, bound)
+    tallies: list[tuple[str, str, State, int, int]] = []
+    for tenant, queue, *sums in view.connection.execute(_COUNT, bound):
+        counts, failures = sums[: len(STATES)], sums[len(STATES) :]
+        tallies += [
+            (tenant, queue, state, jobs, failed)
+            for state, jobs, failed in zip(STATES, counts, failures, strict=True)
+            if jobs
+        ]
+    return [
+        Tally(
+            tenant=tenant,
+            queue=queue,
+            state=state,
+            jobs=jobs,
+            delayed=delayed[tenant, queue, state],
+            failures=failed,
+        )
+        for tenant, queue, state, jobs, failed in sorted(tallies)
+    ]
+
+
+def _count_delayed(view: Snapshot, bound: dict[str, Any]) -> Counter[tuple[str, str, State]]:
+    """Claimable jobs that are not due yet."""
+    delayed: Counter[tuple[str, str, State]] = Counter()
+    rows = view.connection.execute(_DELAYED, bound).fetchall()
+    view.lanes.learn(lane for lane, *_ in rows)
+    for lane, *counts in rows:
+        key = view.lanes.key(lane)
+        for state, jobs in zip(_DELAYED_STATES, counts, strict=True):
+            delayed[key.tenant, key.queue, state] += jobs
+    return delayed
+
+
+def _count_tagged(view: Snapshot, bound: dict[str, Any]) -> list[Tally]:
+    return [
+        Tally(
+            tenant=tenant,
+            queue=queue,
+            state=STATE_OF[state],
+            jobs=jobs,
+            delayed=delayed,
+            failures=failures,
+        )
+        for tenant, queue, state, jobs, delayed, failures in view.connection.execute(_TAGGED, bound)
+    ]

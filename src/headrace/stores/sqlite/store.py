@@ -14,53 +14,23 @@ from typing import TypeVar
 from headrace.errors import StoreClosed
 from headrace.graph import Join
 from headrace.model import Change, Edge, Event, Job
-from headrace.stores.base import (
-    Backlog,
-    Capabilities,
-    ClaimRequest,
-    Clash,
-    Commit,
-    Committed,
-    EventQuery,
-    Extended,
-    Fence,
-    Finding,
-    Head,
-    Held,
-    Inserted,
-    Insertion,
-    KeyScope,
-    Note,
-    Pause,
-    Query,
-    Record,
-    Rewrite,
-    Share,
-    Tally,
-    WorkerSeen,
-)
+from headrace.stores import base
 from headrace.stores.sqlite import (
     claim,
-    counts,
-    deletions,
     diagnose,
-    due,
     graph,
     insert,
-    keys,
     log,
     queues,
     read,
     records,
-    rewriting,
     schema,
-    trimming,
     update,
 )
 from headrace.stores.sqlite.calls import Call
 from headrace.stores.sqlite.commit import commit as commit_changes
 from headrace.stores.sqlite.connection import Synchronous, for_reading, for_writing
-from headrace.stores.sqlite.leases import annotate, extend
+from headrace.stores.sqlite.leases import annotate, extend, lapsed, outlived
 from headrace.stores.sqlite.opening import open_file
 from headrace.stores.sqlite.readers import Readers
 from headrace.stores.sqlite.session import Snapshot, Transaction
@@ -79,7 +49,7 @@ class SqliteStore:
     whether its write was made; it was made whole or not at all.
     """
 
-    capabilities = Capabilities(name="sqlite", durable=True, shared=True)
+    capabilities = base.Capabilities(name="sqlite", durable=True, shared=True)
 
     def __init__(self, path: Path, writer: Writer, readers: Readers, watch: Watch) -> None:
         self.path = path
@@ -142,69 +112,71 @@ class SqliteStore:
         """The version of the file's schema."""
         return await self._read(lambda view: schema.version_of(view.connection))
 
-    async def diagnose(self) -> Sequence[Finding]:
+    async def diagnose(self) -> Sequence[base.Finding]:
         synchronous = await self._write(lambda tx: diagnose.synchronous(tx.connection))
         return await self._read(lambda view: diagnose.diagnose(view, self.path, synchronous))
 
     # --- writing ---------------------------------------------------------------------------------
 
-    async def insert(self, insertion: Insertion) -> Inserted | Clash:
+    async def insert(self, insertion: base.Insertion) -> base.Inserted | base.Clash:
         return await self._write(lambda tx: insert.insert(tx, insertion))
 
-    async def claim(self, request: ClaimRequest) -> Sequence[Job]:
+    async def claim(self, request: base.ClaimRequest) -> Sequence[Job]:
         return await self._write(lambda tx: claim.claim(tx, request))
 
-    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
-        return await self._read(lambda view: due.heads(view, request))
+    async def heads(self, request: base.ClaimRequest) -> Sequence[base.Head]:
+        return await self._read(lambda view: claim.heads(view, request))
 
     async def claim_shares(
-        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+        self, request: base.ClaimRequest, shares: Sequence[base.Share], gates: Sequence[base.Record]
     ) -> Sequence[Job] | None:
         return await self._write(lambda tx: claim.claim_shares(tx, request, shares, gates))
 
-    async def next_due(self, request: ClaimRequest) -> datetime | None:
-        return await self._read(lambda view: due.next_due(view, request))
+    async def next_due(self, request: base.ClaimRequest) -> datetime | None:
+        return await self._read(lambda view: claim.next_due(view, request))
 
-    async def commit(self, commit: Commit) -> Committed:
+    async def commit(self, commit: base.Commit) -> base.Committed:
         return await self._write(lambda tx: commit_changes(tx, commit))
 
     async def extend(
-        self, leases: Mapping[Fence, float | None], now: datetime
-    ) -> Sequence[Extended]:
+        self, leases: Mapping[base.Fence, float | None], now: datetime
+    ) -> Sequence[base.Extended]:
         return await self._write(lambda tx: extend(tx, leases, now))
 
-    async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
+    async def annotate(self, fence: base.Fence, note: base.Note, now: datetime) -> bool:
         return await self._write(lambda tx: annotate(tx, fence, note, now))
 
-    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
-        return await self._write(lambda tx: rewriting.rewrite(tx, rewrites))
+    async def rewrite(self, rewrites: Sequence[base.Rewrite]) -> Sequence[bool]:
+        return await self._write(lambda tx: update.rewrite(tx, rewrites))
 
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
         return await self._write(lambda tx: update.update(tx, changes))
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
-        return await self._write(lambda tx: deletions.delete(tx, jobs))
+        return await self._write(lambda tx: update.delete(tx, jobs))
 
     # --- reading jobs ----------------------------------------------------------------------------
 
     async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
         return await self._read(lambda view: read.get(view, ids))
 
-    async def find(self, query: Query) -> Sequence[Job]:
+    async def find(self, query: base.Query) -> Sequence[Job]:
         return await self._read(lambda view: read.find(view, query))
 
     async def lapsed(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await self._read(lambda view: read.lapsed(view, now, limit, tenant))
+        return await self._read(lambda view: lapsed(view, now, limit, tenant))
 
     async def outlived(
         self, now: datetime, limit: int, *, tenant: str | None = None
     ) -> Sequence[Job]:
-        return await self._read(lambda view: read.outlived(view, now, limit, tenant))
+        return await self._read(lambda view: outlived(view, now, limit, tenant))
 
-    async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
-        return await self._read(lambda view: keys.holders(view, scopes, now))
+    async def keyed(
+        self, scopes: Sequence[base.KeyScope], now: datetime
+    ) -> Mapping[base.KeyScope, str]:
+        return await self._read(lambda view: read.keyed(view, scopes, now))
 
     async def count(
         self,
@@ -213,14 +185,14 @@ class SqliteStore:
         tenant: str | None = None,
         queues: Sequence[str] | None = None,
         tags: Sequence[str] = (),
-    ) -> Sequence[Tally]:
-        return await self._read(lambda view: counts.count(view, now, tenant, queues, tags))
+    ) -> Sequence[base.Tally]:
+        return await self._read(lambda view: read.count(view, now, tenant, queues, tags))
 
-    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
-        return await self._read(lambda view: counts.held(view, now, queues))
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[base.Held]:
+        return await self._read(lambda view: claim.held(view, now, queues))
 
-    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
-        return await self._read(lambda view: counts.backlog(view, tenant, queue))
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> base.Backlog:
+        return await self._read(lambda view: read.backlog(view, tenant, queue))
 
     # --- dependencies ----------------------------------------------------------------------------
 
@@ -233,49 +205,49 @@ class SqliteStore:
         return await self._read(lambda view: graph.joins(view, child_ids))
 
     async def spawned(self, parent_id: str) -> Sequence[Job]:
-        return await self._read(lambda view: read.spawned(view, parent_id))
+        return await self._read(lambda view: graph.spawned(view, parent_id))
 
     async def unseen(self, limit: int) -> Sequence[Edge]:
         return await self._read(lambda view: graph.unseen(view, limit))
 
     # --- queues and workers ----------------------------------------------------------------------
 
-    async def pause(self, pause: Pause) -> None:
+    async def pause(self, pause: base.Pause) -> None:
         await self._write(lambda tx: queues.pause(tx, pause))
 
     async def resume(self, queue: str, tenant: str | None) -> bool:
         return await self._write(lambda tx: queues.resume(tx, queue, tenant))
 
-    async def pauses(self) -> Sequence[Pause]:
+    async def pauses(self) -> Sequence[base.Pause]:
         return await self._read(queues.pauses)
 
-    async def announce(self, worker: WorkerSeen) -> None:
+    async def announce(self, worker: base.WorkerSeen) -> None:
         await self._write(lambda tx: queues.announce(tx, worker))
 
-    async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
+    async def workers(self, since: datetime) -> Sequence[base.WorkerSeen]:
         return await self._read(lambda view: queues.workers(view, since))
 
     # --- records ---------------------------------------------------------------------------------
 
-    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[base.Record]:
         return await self._read(lambda view: records.find(view, kind, names))
 
-    async def put_record(self, record: Record) -> bool:
+    async def put_record(self, record: base.Record) -> bool:
         return await self._write(lambda tx: records.put_all(tx, [record]))
 
-    async def delete_record(self, record: Record) -> bool:
+    async def delete_record(self, record: base.Record) -> bool:
         return await self._write(lambda tx: records.delete(tx, record))
 
     # --- events ----------------------------------------------------------------------------------
 
-    async def events(self, query: EventQuery) -> Sequence[Event]:
+    async def events(self, query: base.EventQuery) -> Sequence[Event]:
         return await self._read(lambda view: log.events(view, query))
 
     async def tail(self) -> str:
         return await self._read(lambda view: log.cursor_of(log.tail(view)))
 
     async def trim(self, upto: Sequence[str], before: datetime, limit: int) -> int:
-        return await self._write(lambda tx: trimming.trim(tx, upto, before, limit))
+        return await self._write(lambda tx: log.trim(tx, upto, before, limit))
 
     async def wait(self, after: str, timeout_seconds: float) -> None:
         self._check_open()
