@@ -7,12 +7,14 @@ move in the same step) stands in one place.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
 
 from headrace.model import LEASED, TERMINAL, Change, Edge, Job
 from headrace.stores.base import Commit, Committed
+from headrace.stores.columns import COMPARED, LANE_KEY
 from headrace.stores.sqlite import graph, keys, log, tags
 from headrace.stores.sqlite.bulk import Bulk
 from headrace.stores.sqlite.lanes import Lanes, Moves
@@ -32,16 +34,12 @@ class _Standing(NamedTuple):
     seq: int
     lease_until_us: int | None
     lane: int
-    version: int
-    state: str
-    token: str | None
-    assignee: str | None
-    attempt: int
-    failures: int
-    losses: int
+    compared: tuple[str | int | None, ...]
 
 
-_VERSION = _Standing._fields.index("version")
+_compared = attrgetter(*(column.field for column in COMPARED))
+_lane_key = attrgetter(*(column.field for column in LANE_KEY))
+
 _STANDINGS = msgspec.json.Decoder(list[_Standing])
 
 
@@ -106,18 +104,8 @@ def write(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
 def _is_current(lanes: Lanes, read: Job, standing: _Standing, *, lease_too: bool) -> bool:
     """Whether the row stands as it was read; the id is what it was found by."""
     return (
-        standing[_VERSION:]
-        == (
-            read.version,
-            read.state,
-            read.token,
-            read.assignee,
-            read.attempt,
-            read.failures,
-            read.losses,
-        )
-        and lanes.key(standing.lane)
-        == (read.tenant, read.queue, read.type, read.priority, read.limit_key)
+        standing.compared == _compared(read)
+        and lanes.key(standing.lane) == _lane_key(read)
         and not (lease_too and standing.lease_until_us != us_or_none(read.lease_until))
     )
 

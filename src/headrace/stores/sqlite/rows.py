@@ -11,9 +11,9 @@ import msgspec
 from headrace.clock import from_us, to_us
 from headrace.model import Event, Job
 from headrace.stores.codec import STATE_OF, WORDS, Dialect, reader, writer
-from headrace.stores.columns import EVENT, JOB, STANDING, Group, Kind, named, of
+from headrace.stores.columns import JOB, STANDING, Kind, named
 from headrace.stores.sqlite.session import Snapshot
-from headrace.stores.sqlite.sql import json_list, query
+from headrace.stores.sqlite.sql import EVENT_INSERTED, EVENT_READ, INSERTED, json_list, query
 
 __all__ = [
     "STATE_OF",
@@ -68,9 +68,7 @@ DIALECT = Dialect(
 read_job = reader(Job, JOB, dialect=DIALECT)
 """A row of `job_rows`, and what gives the key of a lane."""
 
-insert_parameters = writer(
-    of(JOB, Group.IDENTITY, Group.STANDING, Group.BODY), dialect=DIALECT, given=["lane"]
-)
+insert_parameters = writer(INSERTED, dialect=DIALECT, given=["lane"])
 """For `job_add`, of a job that has its seq, and its lane."""
 
 change_parameters = writer(
@@ -78,12 +76,10 @@ change_parameters = writer(
 )
 """For `job_change`, of a job, its seq and the end of its lease."""
 
-read_event = reader(
-    Event, of(EVENT, without=["job_seq"]), dialect=DIALECT, computed={"cursor": "str(seq)"}
-)
+read_event = reader(Event, EVENT_READ, dialect=DIALECT, computed={"cursor": "str(seq)"})
 """A row of `events`, and what gives the key of a lane."""
 
-event_parameters = writer(of(EVENT, Group.EVENT), dialect=DIALECT, given=["job_seq", "lane"])
+event_parameters = writer(EVENT_INSERTED, dialect=DIALECT, given=["job_seq", "lane"])
 """For `event_add`, of an event, the seq of its job, and its lane."""
 
 

@@ -1,2 +1,0 @@
--- New jobs have these tags.
-INSERT INTO job_tags (tag, seq) VALUES (?, ?);

@@ -1,2 +1,0 @@
--- The payloads of new jobs: written once.
-INSERT INTO payloads (seq, payload) VALUES (?, ?);

@@ -1,2 +1,0 @@
--- The version of a record.
-SELECT version FROM records WHERE kind = ? AND name = ?;
