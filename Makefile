@@ -22,11 +22,12 @@ help: ## List the targets
 
 setup: $(DEV) ## Create the virtual environment with the pinned development tools
 
-check: $(DEV) ## Lint (Python and Lua), check the format, the types and the import rule
+check: $(DEV) ## Lint (Python, SQL and Lua), check the format, the types and the import rule
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy src tests $(SCRIPTS)
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python tools/lint_sql.py
 	$(BIN)/python tools/lint_lua.py
 
 test: $(DEV) ## Run the tests on three processes: one of them for Spark

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
 from headrace.stores.sqlite.sql import query
 
-_VALUES = re.compile(r"\((?:\?, )*\?\)")
-_MATCH = re.compile(r"\((?:\w+ = \? AND )*\w+ = \?\)")
+_VALUES = re.compile(r"(?<!\w)\((?:\?, )*\?\)")
+_MATCH = re.compile(r"(?<!\w)\((?:\w+ = \? AND )*\w+ = \?\)")
 
 # Powers of two: few enough statements to stay prepared, and few more steps for a remainder.
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
@@ -25,18 +25,14 @@ _FEW = 8
 
 
 class Bulk:
-    """The query of a file in which one group stands for a row.
+    """The statement of this name, in which one group stands for a row.
 
     Either `(?, ?)`, a row of values, or `(a = ? AND b = ?)`, which finds a row. For few rows another
-    file may do better, whose query writes a single one.
+    may do better, that writes a single one.
     """
 
     def __init__(self, name: str, *, few: str | None = None) -> None:
-        text = query(name)
-        values, matches = _VALUES.findall(text), _MATCH.findall(text)
-        (row,) = values + matches
-        joint = ", " if values else " OR "
-        self._texts = {size: text.replace(row, joint.join([row] * size)) for size in _SIZES}
+        self._texts = dict(for_sizes(query(name)))
         if few is not None:
             self._texts = {size: text for size, text in self._texts.items() if size >= _FEW}
             self._texts[1] = query(few)
@@ -50,3 +46,13 @@ class Bulk:
                 start = len(rows) - left
                 connection.execute(text, list(chain.from_iterable(rows[start : start + size])))
                 left -= size
+
+
+def for_sizes(text: str) -> Mapping[int, str]:
+    """The text for so many rows each, the most first; nothing if no group in it stands for a row."""
+    values, matches = _VALUES.findall(text), _MATCH.findall(text)
+    if len(values) + len(matches) != 1:
+        return {}
+    (row,) = values + matches
+    joint = ", " if values else " OR "
+    return {size: text.replace(row, joint.join([row] * size)) for size in _SIZES}
