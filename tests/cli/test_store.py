@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import platform
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,16 +44,18 @@ def test_migrate_creates_then_has_nothing_to_do(shell: Shell, tmp_path: Path) ->
     }
 
 
-def test_migrate_upgrades_an_older_file_that_others_refuse(shell: Shell, tmp_path: Path) -> None:
-    path = tmp_path / "old.db"
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        schema.upgrade(connection, to_version=1)
-    url = f"sqlite:///{path}"
+def test_migrate_upgrades_an_older_file_that_others_refuse(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{tmp_path / 'old.db'}"
+    shell.bare("migrate", "--url", url)
+    monkeypatch.setattr(schema, "_MIGRATIONS", (*schema._MIGRATIONS, "CREATE TABLE made_up (a);"))
+    monkeypatch.setattr(schema, "LATEST_SCHEMA_VERSION", LATEST_SCHEMA_VERSION + 1)
     refused = shell.bare("list", "--url", url)
     assert refused.code == 4
     assert "headrace migrate" in refused.err
     migrated = shell.bare("migrate", "--url", url)
-    assert migrated.out == (f"{url} migrated from schema version 1 to {LATEST_SCHEMA_VERSION}\n")
+    assert migrated.out == f"{url} migrated from schema version 1 to 2\n"
     assert shell.bare("list", "--url", url).code == 0
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -258,13 +258,15 @@ async def test_a_newer_schema(path: Path) -> None:
     await refuse(path, SchemaTooNew, migrate=True)
 
 
-async def test_an_older_schema(path: Path) -> None:
+async def test_an_older_schema(path: Path, second_step: Callable[..., None]) -> None:
     await make_store(path)
-    patch(path, VERSION_AT, (1).to_bytes(4, "big"))
+    second_step()
     assert "migrate" in await refuse(path, SchemaTooOld)
 
 
-async def test_an_older_schema_with_a_log_that_a_crash_left(tmp_path: Path) -> None:
+async def test_an_older_schema_with_a_log_that_a_crash_left(
+    tmp_path: Path, second_step: Callable[..., None]
+) -> None:
     """Opening for real would write the log back into the file."""
     live = tmp_path / "live.db"
     store = await SqliteStore.open(live)
@@ -274,7 +276,7 @@ async def test_an_older_schema_with_a_log_that_a_crash_left(tmp_path: Path) -> N
     for suffix in ("", "-wal"):
         shutil.copyfile(f"{live}{suffix}", f"{crashed}{suffix}")
     await store.close()
-    patch(crashed, VERSION_AT, (1).to_bytes(4, "big"))
+    second_step()
     await refuse(crashed, SchemaTooOld)
 
 

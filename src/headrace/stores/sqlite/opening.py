@@ -26,7 +26,6 @@ from headrace.errors import (
 from headrace.stores.sqlite import schema
 from headrace.stores.sqlite.connection import connect, connect_untouching
 from headrace.stores.sqlite.errors import is_busy, is_damage, translate
-from headrace.stores.sqlite.schema import LATEST_SCHEMA_VERSION
 
 SQLITE_VERSION_MIN = (3, 37, 0)
 """The first with STRICT tables."""
@@ -151,14 +150,15 @@ def _own_version(path: Path, connection: sqlite3.Connection) -> int:
 
 
 def _check_version(path: Path, version: int, *, migrate: bool) -> None:
-    if version > LATEST_SCHEMA_VERSION:
+    latest = schema.LATEST_SCHEMA_VERSION
+    if version > latest:
         raise SchemaTooNew(
             f"{path} has schema version {version}, this Headrace knows versions up to "
-            f"{LATEST_SCHEMA_VERSION}; the file was left as it is: use the newer Headrace that wrote it"
+            f"{latest}; the file was left as it is: use the newer Headrace that wrote it"
         )
-    if 0 < version < LATEST_SCHEMA_VERSION and not migrate:
+    if 0 < version < latest and not migrate:
         raise SchemaTooOld(
-            f"{path} has schema version {version}, this Headrace needs {LATEST_SCHEMA_VERSION}; the "
+            f"{path} has schema version {version}, this Headrace needs {latest}; the "
             "file was left as it is: make a backup, stop every process that uses it, and open it with "
             "migrate=True (headrace migrate)",
             version=version,
@@ -193,7 +193,7 @@ def _bring_up(
     if version == 0 and not create:
         raise StoreUnavailable(f"{path} is empty; nothing was stored: allow it to be created")
     _check_version(path, version, migrate=migrate)
-    if version < LATEST_SCHEMA_VERSION:
+    if version < schema.LATEST_SCHEMA_VERSION:
         if version > 0:
             _leave_wal(path, connection, seconds)
         _upgrade(path, connection, migrate=migrate)

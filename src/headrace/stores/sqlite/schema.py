@@ -29,9 +29,9 @@ def is_empty(connection: sqlite3.Connection) -> bool:
     return connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone() is None
 
 
-def upgrade(connection: sqlite3.Connection, to_version: int = LATEST_SCHEMA_VERSION) -> None:
+def upgrade(connection: sqlite3.Connection) -> None:
     """Apply the migrations that are missing. The caller holds the transaction: all or nothing."""
-    for number, text in enumerate(_MIGRATIONS[:to_version], start=1):
+    for number, text in enumerate(_MIGRATIONS, start=1):
         if number > version_of(connection):
             for statement in _statements(text):
                 connection.execute(statement)

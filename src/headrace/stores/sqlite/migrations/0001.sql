@@ -1,16 +1,20 @@
--- Jobs, the graph between them, their keys and the event log.
+-- Jobs, the graph between them, their keys, the event log, queues and records; and views for readers that
+-- are not Headrace.
 -- Times are microseconds since the epoch, in UTC. Every table is STRICT: a wrong type is an error.
 
--- A lane is all jobs of one tenant, queue, type and priority. Lanes are never deleted and never
--- change their key, so their ids may be cached. They count their jobs by state, and the failures of
--- those jobs; each write that moves a job moves the counts in the same transaction. So counting
--- reads lanes only, and a claim knows which lanes are worth a probe.
+-- A lane is all jobs of one tenant, queue, type, priority and limit key (NULL: none). It counts its jobs by
+-- state, and the failures of those jobs; each write that moves a job moves the counts in the same transaction.
+-- So counting reads lanes only, and a claim knows which lanes are worth a probe.
+-- Keys never change. There may be a lane per customer, so a lane with a limit key goes with its last job; hence
+-- AUTOINCREMENT: what was known of a lane that is gone is never taken for another. Lanes without a limit key
+-- stay, and events name those, whatever the job's limit key: they outlive the jobs.
 CREATE TABLE lanes (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     tenant TEXT NOT NULL,
     queue TEXT NOT NULL,
     type TEXT NOT NULL,
     priority INTEGER NOT NULL CHECK (priority BETWEEN 0 AND 4),
+    limit_key TEXT,
     blocked INTEGER NOT NULL DEFAULT 0 CHECK (blocked >= 0),
     pending INTEGER NOT NULL DEFAULT 0 CHECK (pending >= 0),
     running INTEGER NOT NULL DEFAULT 0 CHECK (running >= 0),
@@ -32,12 +36,17 @@ CREATE TABLE lanes (
     failed_failures INTEGER NOT NULL DEFAULT 0 CHECK (failed_failures >= 0),
     dead_failures INTEGER NOT NULL DEFAULT 0 CHECK (dead_failures >= 0),
     cancelled_failures INTEGER NOT NULL DEFAULT 0 CHECK (cancelled_failures >= 0),
-    abandoned_failures INTEGER NOT NULL DEFAULT 0 CHECK (abandoned_failures >= 0),
-    UNIQUE (tenant, queue, type, priority)
+    abandoned_failures INTEGER NOT NULL DEFAULT 0 CHECK (abandoned_failures >= 0)
 ) STRICT;
 
--- The lanes a claim looks at. Lanes that have drained cost it nothing.
-CREATE INDEX lanes_claimable ON lanes (priority) WHERE pending + retrying + lost > 0;
+-- Two indexes, since NULL never equals NULL in a unique index.
+CREATE UNIQUE INDEX lanes_by_key ON lanes (tenant, queue, type, priority, limit_key);
+CREATE UNIQUE INDEX lanes_without_key ON lanes (tenant, queue, type, priority)
+WHERE limit_key IS NULL;
+
+-- The lanes a claim looks at. Lanes that have drained cost it nothing, nor do those of queues that
+-- it is not for.
+CREATE INDEX lanes_claimable ON lanes (queue) WHERE pending + retrying + lost > 0;
 
 -- The narrow part of a job, rewritten by each change. What never changes and may be large
 -- (payload), and what most jobs do not have (result, notes), stands in tables of its own.
@@ -155,7 +164,8 @@ CREATE TABLE notes (
     seq INTEGER PRIMARY KEY,
     progress REAL,
     progress_note TEXT,
-    checkpoint BLOB
+    checkpoint BLOB,
+    log BLOB
 ) STRICT;
 
 -- Which jobs have a tag: written when a job comes and goes.
@@ -242,7 +252,42 @@ CREATE TABLE deleted_jobs (
     PRIMARY KEY (id, seq)
 ) STRICT, WITHOUT ROWID;
 
--- The log with its words spelled out, for readers that are not Headrace.
+-- Pauses of queues, and the workers that asked for jobs.
+CREATE TABLE pauses (
+    queue TEXT NOT NULL,
+    tenant TEXT, -- NULL: for every tenant
+    since INTEGER NOT NULL
+) STRICT;
+
+-- Two indexes, since NULL never equals NULL in a unique index.
+CREATE UNIQUE INDEX pauses_of_tenant ON pauses (queue, tenant) WHERE tenant IS NOT NULL;
+CREATE UNIQUE INDEX pauses_of_all ON pauses (queue) WHERE tenant IS NULL;
+
+-- The filters are JSON lists; NULL: it does not filter. A worker says how many handlers it runs at once, and how
+-- many it ran then; NULL: it did not say.
+CREATE TABLE workers (
+    worker TEXT PRIMARY KEY,
+    seen_at INTEGER NOT NULL,
+    tenant TEXT,
+    queues TEXT,
+    types TEXT,
+    tags TEXT NOT NULL,
+    slots INTEGER,
+    busy INTEGER
+) STRICT, WITHOUT ROWID;
+
+-- Small named documents. Not WITHOUT ROWID: so the names of a kind are read without the bodies.
+CREATE TABLE records (
+    kind TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL CHECK (version >= 1),
+    body BLOB NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT;
+
+-- The log with its words spelled out. At the end the seq of the job, so that the events of whole jobs can be
+-- read in ranges, and the lane, so that who reads many need not have its words spelled out in every row. Every
+-- lane that an event names is there; with LEFT, SQLite leaves the join out where nothing of the lane is asked for.
 CREATE VIEW event_log AS
 SELECT
     events.seq,
@@ -269,6 +314,84 @@ SELECT
     events.run_us,
     events.payload_bytes,
     events.result_bytes,
-    events.detail
+    events.detail,
+    events.job_seq,
+    events.lane
 FROM events
-INNER JOIN lanes ON lanes.id = events.lane;
+LEFT JOIN lanes ON lanes.id = events.lane;
+
+-- The lanes that events name.
+CREATE VIEW event_lanes AS
+SELECT
+    lanes.id,
+    lanes.tenant,
+    lanes.queue,
+    lanes.type,
+    lanes.priority
+FROM lanes
+WHERE lanes.limit_key IS NULL;
+
+-- Where the log begins and ends: all up to `start` has been trimmed, `end` is the last number given.
+CREATE VIEW log_ends AS
+SELECT
+    coalesce(
+        (SELECT min(events.seq) - 1 FROM events),
+        (SELECT max(numbers.seq) FROM sqlite_sequence AS numbers WHERE numbers.name = 'events'),
+        0
+    ) AS "start",
+    coalesce(
+        (SELECT max(numbers.seq) FROM sqlite_sequence AS numbers WHERE numbers.name = 'events'), 0
+    ) AS "end";
+
+-- The jobs as they stand, with their words spelled out. Without the lease token: whoever knows it can
+-- end the job in its worker's name.
+CREATE VIEW job_list AS
+SELECT
+    jobs.seq,
+    jobs.id,
+    lanes.tenant,
+    lanes.queue,
+    lanes.type,
+    lanes.priority,
+    jobs.tags,
+    payloads.payload,
+    jobs.state,
+    jobs.version,
+    jobs.attempt,
+    jobs.failures,
+    jobs.losses,
+    jobs.created_at,
+    jobs.run_at,
+    jobs.updated_at,
+    jobs.scheduled_at,
+    jobs.assigned_at,
+    jobs.started_at,
+    jobs.last_failed_at,
+    jobs.finalized_at,
+    jobs.assignee,
+    jobs.lease_until,
+    jobs.failure_category AS category,
+    jobs.failure_code AS code,
+    jobs.failure_message AS message,
+    results.result,
+    notes.progress,
+    notes.progress_note,
+    notes.checkpoint,
+    notes.log,
+    jobs.key,
+    jobs.previous_id,
+    jobs.parent_id,
+    jobs.correlation_id,
+    jobs.callback_url,
+    lanes.limit_key,
+    jobs.depth,
+    jobs.max_attempts,
+    jobs.lease_seconds,
+    jobs.timeout_seconds,
+    jobs.expires_at,
+    jobs.backoff
+FROM jobs
+INNER JOIN lanes ON lanes.id = jobs.lane
+INNER JOIN payloads ON payloads.seq = jobs.seq
+LEFT JOIN results ON results.seq = jobs.seq
+LEFT JOIN notes ON notes.seq = jobs.seq;
