@@ -56,4 +56,4 @@ async def test_each_hot_verb_is_one_statement(store: PostgresStore, sent: list[s
         [Completed(job_id=job.id, token=job.token, known=job) for job in jobs]
     )
     assert len(done.outcomes) == JOBS
-    assert trips() == ["commit"]
+    assert trips() == ["complete"]

@@ -8,13 +8,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 
 from headrace.errors import StoreError
-from headrace.model import Job
+from headrace.model import Job, State
 from headrace.stores.base import ClaimRequest, Head, Held, Record, Share
+from headrace.stores.postgres.columns import CLAIMED
 from headrace.stores.postgres.drivers import Row
 from headrace.stores.postgres.errors import Violated
 from headrace.stores.postgres.lanes import LaneKey, Lanes
 from headrace.stores.postgres.marks import Mark, Marks, Place, Start
-from headrace.stores.postgres.rows import LANE, read_job
+from headrace.stores.postgres.rows import LANE, read_claimed
 from headrace.stores.postgres.session import Session
 from headrace.stores.postgres.values import Column, transposed
 
@@ -22,7 +23,10 @@ _FILTERS_MAX = 1000
 _REACH_MIN = 4
 _REACH_FACTOR_MAX = 64.0
 _INTEGER_MAX = 2**31 - 1
-_TRAILER = 4  # early, first_run_at, first_seq, excess
+_SEQ, _RUN_AT = ([column.name for column in CLAIMED].index(name) for name in ("seq", "run_at"))
+_TRAILER = 2
+_EARLY, _EXCESS = -2, -1
+"""Where these stand in a row of a claim, the last two behind what is about the job."""
 
 
 class Claimer:
@@ -56,7 +60,7 @@ class Claimer:
             factor *= 2
             self._reach_factor = min(max(self._reach_factor, factor), _REACH_FACTOR_MAX)
         self._reach_factor = max(1.0, self._reach_factor * 0.98)
-        return await self._jobs(taken)
+        return await self._jobs(request, taken)
 
     async def claim_shares(
         self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
@@ -88,7 +92,7 @@ class Claimer:
             return None
         if rows and rows[-1][0] is None:
             return None
-        return await self._jobs(rows)
+        return await self._jobs(request, rows)
 
     async def heads(self, request: ClaimRequest) -> list[Head]:
         """Reads the lanes as a claim does, and learns from it as a claim does."""
@@ -104,7 +108,7 @@ class Claimer:
             jobs[lane] = min(jobs.get(lane, 0) + count, request.limit)
             run_ats[lane] = min(run_ats.get(lane, run_at), run_at)
         marks.learn(
-            ((Place(lane, early), (run_at, seq)) for lane, early, run_at, seq, _ in rows),
+            lambda: {Place(lane, early): (run_at, seq) for lane, early, run_at, seq, _ in rows},
             entries - sum(count for *_, count in rows) - len(jobs),
             full=not starts,
             seconds=time.monotonic() - began,
@@ -134,9 +138,9 @@ class Claimer:
         )
         taken = [row for row in rows if row[0] is not None]
         if taken:
-            excess = taken[0][-1]
+            excess = taken[0][_EXCESS]
             seconds = time.monotonic() - began
-            marks.learn(map(_first, taken), excess, full=not starts, seconds=seconds)
+            marks.learn(lambda: _firsts(taken), excess, full=not starts, seconds=seconds)
         return rows
 
     def _marks_of(self, tags: Sequence[str]) -> Marks:
@@ -144,15 +148,18 @@ class Claimer:
             self._marks.clear()
         return self._marks.setdefault(tuple(tags), Marks())
 
-    async def _jobs(self, rows: Sequence[Row]) -> list[Job]:
+    async def _jobs(self, request: ClaimRequest, rows: Sequence[Row]) -> list[Job]:
         await self._lanes.know({row[LANE] for row in rows})
-        return [read_job(row[:-_TRAILER], self._lanes) for row in rows]
+        known = (State.RUNNING, request.worker, request.nonce)
+        return [read_claimed(row[:-_TRAILER], known, self._lanes.key) for row in rows]
 
 
-def _first(row: Row) -> tuple[Place, Mark]:
-    """What a claimed job says of its lane."""
-    early, run_at, seq, _ = row[-_TRAILER:]
-    return Place(row[LANE], early), (run_at, seq)
+def _firsts(rows: Sequence[Row]) -> dict[Place, Mark]:
+    """Of each lane the first job that was claimed, the early ones and the others."""
+    firsts: dict[Place, Mark] = {}
+    for row in rows:
+        firsts.setdefault(Place(row[LANE], row[_EARLY]), (row[_RUN_AT], row[_SEQ]))
+    return firsts
 
 
 def _reach(limit: int, factor: float) -> int:

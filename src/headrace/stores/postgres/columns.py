@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from headrace.stores.columns import EVENT, JOB, Column, Group
+from headrace.stores.columns import EVENT, JOB, Column, Group, of
 from headrace.stores.sqltext import names
 
 _OF_BODIES = frozenset({Group.BODY, Group.PAYLOAD})
@@ -19,6 +19,10 @@ def table_of(column: Column) -> str:
     return "jobs"
 
 
+CLAIMED = of(JOB, without={"state", "token", "assignee", "assigned_at", "finalized_at"})
+"""What a claim answers with: the rest follows from the claim itself. See `rows.read_claimed`."""
+
+
 def _from_tables(columns: Iterable[Column]) -> str:
     return ",\n".join(f"{table_of(column)}.{column.name}" for column in columns)
 
@@ -26,10 +30,8 @@ def _from_tables(columns: Iterable[Column]) -> str:
 LISTS: Mapping[str, str] = {
     "job.columns": names(JOB),
     "job.rows": _from_tables(JOB),
-    "job.taken": names(JOB, "taken."),
-    "job.in_body": ",\n".join(
-        f"bodies.{column.name}" for column in JOB if table_of(column) == "bodies"
-    ),
+    "claimed.from_tables": _from_tables(CLAIMED),
+    "claimed.from_leased": names(CLAIMED, "leased."),
     "event.read": ",\n".join(
         f"events.{column.name}" for column in EVENT if column.name != "job_seq"
     ),

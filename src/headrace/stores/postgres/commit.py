@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge
+from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge, State
 from headrace.stores.base import Commit, Committed
 from headrace.stores.postgres import read
+from headrace.stores.postgres.drivers import Row
 from headrace.stores.postgres.lanes import Lanes, lane_key
 from headrace.stores.postgres.rows import STATE_OF
 from headrace.stores.postgres.session import Session
@@ -26,20 +27,10 @@ async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
     changes = wanted.changes
     if not changes and not wanted.seen:
         return Committed([])
-    seqs = await seqs_of(session, changes)
-    lanes_read = await lanes.known([lane_key(change.before) for change in changes])
-    rows = await session.write(
-        "commit",
-        wanted.together,
-        wanted.leases_as_read,
-        [*seqs],
-        *_standings(changes, lanes_read),
-        *_changes(changes),
-        *_spent_keys(changes),
-        *await _tags(lanes, changes, seqs),
-        [parent_id for parent_id, _ in wanted.seen],
-        [child_id for _, child_id in wanted.seen],
-    )
+    if _are_plain_completions(wanted):
+        rows = await _complete(session, changes)
+    else:
+        rows = await _commit(session, lanes, wanted)
     ((applied, parents, children, kinds, outcomes),) = rows
     written = frozenset(applied or ())
     return Committed(
@@ -50,6 +41,59 @@ async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
                 parents or (), children or (), kinds or (), outcomes or (), strict=True
             )
         ],
+    )
+
+
+def _are_plain_completions(wanted: Commit) -> bool:
+    """Running jobs that completed, at one time: mostly all that a worker has to say."""
+    if wanted.together or wanted.leases_as_read or wanted.seen:
+        return False
+    at = wanted.changes[0].after.updated_at
+    return all(
+        before.state is State.RUNNING
+        and after.state is State.COMPLETED
+        and after.updated_at == at
+        and before.started_at is not None
+        and before.token is not None
+        and before.seq
+        for before, after in ((change.before, change.after) for change in wanted.changes)
+    )
+
+
+async def _complete(session: Session, changes: Sequence[Change]) -> Sequence[Row]:
+    by_seq = sorted(
+        (change.before.seq, position) for position, change in enumerate(changes, start=1)
+    )
+    ordered = [changes[position - 1] for _, position in by_seq]
+    results = [change.after.result_json for change in ordered]
+    return await session.write(
+        "complete",
+        changes[0].after.updated_at,
+        [seq for seq, _ in by_seq],
+        [change.before.id for change in ordered],
+        [change.before.version for change in ordered],
+        [storable_or_none(change.before.token) for change in ordered],
+        results if any(results) else [],
+        [position for _, position in by_seq],
+        *_spent_keys(changes),
+    )
+
+
+async def _commit(session: Session, lanes: Lanes, wanted: Commit) -> Sequence[Row]:
+    changes = wanted.changes
+    seqs = await seqs_of(session, changes)
+    lanes_read = await lanes.known([lane_key(change.before) for change in changes])
+    return await session.write(
+        "commit",
+        wanted.together,
+        wanted.leases_as_read,
+        [*seqs],
+        *_standings(changes, lanes_read),
+        *_changes(changes),
+        *_spent_keys(changes),
+        *await _tags(lanes, changes, seqs),
+        [parent_id for parent_id, _ in wanted.seen],
+        [child_id for _, child_id in wanted.seen],
     )
 
 

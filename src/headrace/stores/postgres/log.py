@@ -11,14 +11,13 @@ import asyncio
 import time
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from headrace.errors import InvalidCursor, LogTrimmed
-from headrace.model import Event, EventKind
+from headrace.model import Event
 from headrace.stores.base import EventQuery
-from headrace.stores.postgres.drivers import Row
 from headrace.stores.postgres.lanes import Lanes
-from headrace.stores.postgres.rows import CATEGORY_OF, STATE_OF
+from headrace.stores.postgres.rows import read_event
 from headrace.stores.postgres.session import Session
 from headrace.stores.postgres.values import storable_or_none
 
@@ -30,7 +29,6 @@ _FIRST_PAUSE_SECONDS = 0.002
 _XID_MAX = 2**64 - 1
 _SEQ_MAX = 2**63 - 1
 _LANE = 3
-_KIND_OF = {str(kind): kind for kind in EventKind}
 
 
 class Position(NamedTuple):
@@ -66,7 +64,7 @@ async def events(session: Session, lanes: Lanes, wanted: EventQuery) -> list[Eve
         readable = [row for row in rows if row[-1]]
         if len(readable) == len(rows) or not await patience.wait():
             await lanes.know({row[_LANE] for row in readable})
-            return [_read_event(row, lanes) for row in readable]
+            return [read_event(row, lanes.key) for row in readable]
 
 
 async def tail(session: Session) -> str:
@@ -110,62 +108,3 @@ class _Patience:
         await asyncio.sleep(min(left, self._pause))
         self._pause *= 1.5
         return True
-
-
-def _read_event(row: Row, lanes: Lanes) -> Event:
-    fields: Sequence[Any] = row
-    (
-        xid,
-        seq,
-        at,
-        lane,
-        job_id,
-        kind,
-        before,
-        after,
-        version,
-        attempt,
-        failures,
-        losses,
-        run_at,
-        worker,
-        lease_until,
-        category,
-        code,
-        message,
-        wait_us,
-        run_us,
-        payload_bytes,
-        result_bytes,
-        detail,
-        _,
-    ) = fields
-    tenant, queue, type_, priority, _ = lanes.key(lane)
-    return Event(
-        seq=seq,
-        cursor=f"{xid}:{seq}",
-        at=at,
-        tenant=tenant,
-        queue=queue,
-        type=type_,
-        job_id=job_id,
-        kind=_KIND_OF[kind],
-        before=None if before is None else STATE_OF[before],
-        after=STATE_OF[after],
-        version=version,
-        attempt=attempt,
-        failures=failures,
-        losses=losses,
-        priority=priority,
-        run_at=run_at,
-        worker=worker,
-        lease_until=lease_until,
-        category=None if category is None else CATEGORY_OF[category],
-        code=code,
-        message=message,
-        wait_us=wait_us,
-        run_us=run_us,
-        payload_bytes=payload_bytes,
-        result_bytes=result_bytes,
-        detail_json=detail,
-    )

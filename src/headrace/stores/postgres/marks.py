@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ class Start(NamedTuple):
 
 
 class Marks:
-    """What is known of the lanes, for one tag filter. See functions/pick_jobs.sql.
+    """What is known of the lanes, for one tag filter. See pick_jobs.
 
     Used only while a forgotten transaction makes it necessary, first for jobs that came in time, then,
     if that does not help, for early ones too.
@@ -72,9 +72,14 @@ class Marks:
         return starts
 
     def learn(
-        self, firsts: Iterable[tuple[Place, Mark]], excess: int, *, full: bool, seconds: float
+        self,
+        firsts: Callable[[], Mapping[Place, Mark]],
+        excess: int,
+        *,
+        full: bool,
+        seconds: float,
     ) -> None:
-        """Take from a claim how it went, and the first waiting job of each lane it looked at."""
+        """Take from a claim how it went and, if that matters, the first waiting job of each lane."""
         crowded = excess > EXCESS_MAX
         if full:
             self._full_probe_at = time.monotonic()
@@ -82,5 +87,6 @@ class Marks:
             self._level = max(self._level, 1) if crowded else 0
         elif crowded:
             self._level = 2
-        for place, mark in firsts:
-            self._marks[place] = max(self._marks.get(place, mark), mark)
+        if self._level:
+            for place, mark in firsts().items():
+                self._marks[place] = max(self._marks.get(place, mark), mark)

@@ -26,10 +26,8 @@ CREATE OR REPLACE FUNCTION headrace.pick_jobs(
     mark_seqs bigint[],
     early_run_ats timestamptz[], -- NULL: only the other mark is known
     early_seqs bigint[],
-    OUT picked bigint[], -- NULL: none
+    OUT places tid[], -- of the rows that are locked; NULL: none
     OUT picked_states text[],
-    OUT first_run_ats timestamptz[],
-    OUT first_seqs bigint[],
     OUT excess bigint,
     OUT cut_short boolean -- others held so many jobs that a longer reach may find more
 )
@@ -80,83 +78,59 @@ BEGIN
     -- The nesting fixes the order of work: priorities from the top, within one the jobs by (run_at, seq),
     -- each locked as it comes, until there are enough. What another claim holds is passed over. A query
     -- that locks or has a LIMIT is not merged into the one around it, so there is no other way to run this.
-    IF driver IS NULL THEN
-        WITH candidates AS MATERIALIZED (
-            SELECT waiting.*
-            FROM generate_series(0, 4) AS level (priority)
-            CROSS JOIN LATERAL (
-                SELECT line.*
-                FROM unnest(
-                    lane_ids, priorities, mark_run_ats, mark_seqs, early_run_ats, early_seqs
-                ) AS lane (id, priority, mark_run_at, mark_seq, early_run_at, early_seq)
-                CROSS JOIN LATERAL headrace.waiting_line(
-                    lane.id, the_horizon, the_reach, lane.mark_run_at, lane.mark_seq,
-                    lane.early_run_at, lane.early_seq
-                ) AS line
-                WHERE lane.priority = level.priority
-                ORDER BY line.run_at, line.seq
-                LIMIT the_reach
-            ) AS waiting
-        ),
-        {lock_candidates};
-    ELSE
-        WITH candidates AS MATERIALIZED (
-            SELECT waiting.*
-            FROM generate_series(0, 4) AS level (priority)
-            CROSS JOIN LATERAL (
-                SELECT line.*
-                FROM unnest(
-                    lane_ids, priorities, mark_run_ats, mark_seqs, early_run_ats, early_seqs
-                ) AS lane (id, priority, mark_run_at, mark_seq, early_run_at, early_seq)
-                CROSS JOIN LATERAL headrace.tagged_line(
-                    driver, the_tags, lane.id, the_horizon, the_reach, lane.mark_run_at,
-                    lane.mark_seq, lane.early_run_at, lane.early_seq
-                ) AS line
-                WHERE lane.priority = level.priority
-                ORDER BY line.run_at, line.seq
-                LIMIT the_reach
-            ) AS waiting
-        ),
-        {lock_candidates};
-    END IF;
+    WITH candidates AS MATERIALIZED (
+        SELECT waiting.*
+        FROM generate_series(0, 4) AS level (priority)
+        CROSS JOIN LATERAL (
+            SELECT line.run_at, line.seq, line.place
+            FROM unnest(
+                lane_ids, priorities, mark_run_ats, mark_seqs, early_run_ats, early_seqs
+            ) AS lane (id, priority, mark_run_at, mark_seq, early_run_at, early_seq)
+            CROSS JOIN LATERAL headrace.due_line(
+                driver, the_tags, lane.id, the_horizon, the_reach, lane.mark_run_at, lane.mark_seq,
+                lane.early_run_at, lane.early_seq
+            ) AS line
+            WHERE lane.priority = level.priority
+            ORDER BY line.run_at, line.seq
+            LIMIT the_reach
+        ) AS waiting
+    ),
+    locked AS MATERIALIZED (
+        SELECT held.*
+        FROM candidates
+        CROSS JOIN LATERAL (
+            {lock_candidate}
+        ) AS held
+        LIMIT the_limit
+    )
+    SELECT
+        array_agg(locked.place),
+        array_agg(locked.state),
+        CASE
+            WHEN count(*) < the_limit
+                THEN (SELECT count(*) FROM candidates) >= the_reach
+            ELSE FALSE
+        END
+    INTO places, picked_states, cut_short
+    FROM locked;
     entries := entries + pg_stat_get_xact_tuples_returned(walked);
     excess := entries - 2 * cardinality(lane_ids) * the_reach;
 END;
 $$;
 
--- fragment: lock_candidates
-locked AS MATERIALIZED (
-    SELECT
-        held.seq,
-        held.state,
-        candidates.first_run_at,
-        candidates.first_seq
-    FROM candidates
-    CROSS JOIN LATERAL (
-        SELECT
-            jobs.seq,
-            jobs.state
-        FROM headrace.jobs
-        WHERE
-            jobs.seq = candidates.seq
-            AND jobs.run_at = candidates.run_at
-            AND jobs.state IN ('pending', 'retrying', 'lost')
-        FOR NO KEY UPDATE SKIP LOCKED
-    ) AS held
-    LIMIT the_limit
-)
+-- fragment: lock_candidate
 SELECT
-    array_agg(locked.seq),
-    array_agg(locked.state),
-    array_agg(locked.first_run_at),
-    array_agg(locked.first_seq),
-    CASE
-        WHEN count(*) < the_limit
-            THEN (SELECT count(*) FROM candidates) >= the_reach
-        ELSE FALSE
-    END
-INTO picked, picked_states, first_run_ats, first_seqs, cut_short
-FROM locked;
+    jobs.ctid AS place,
+    jobs.state
+FROM headrace.jobs
+WHERE
+    jobs.ctid = candidates.place
+    AND jobs.run_at = candidates.run_at
+    AND {claimable}
+FOR NO KEY UPDATE SKIP LOCKED
+
+-- fragment: claimable
+jobs.state IN ('pending', 'retrying', 'lost')
 
 -- name: open_lanes
 -- The lanes that a request may take from and that have waiting jobs, due or not, and where to start reading.
@@ -325,8 +299,8 @@ WHERE the_tag IS NOT NULL
 $$;
 
 -- name: waiting_line
--- The due jobs of one lane, the early ones and the others (see pick_jobs): up to so many of each, from their
--- mark on, with the first of their kind. Merged into the query around it.
+-- The due jobs of one lane, the early ones and the others (see pick_jobs): up to so many of each, in order from
+-- their mark on. Merged into the query around it.
 CREATE OR REPLACE FUNCTION headrace.waiting_line(
     the_lane integer,
     the_time timestamptz,
@@ -339,48 +313,36 @@ CREATE OR REPLACE FUNCTION headrace.waiting_line(
 LANGUAGE sql
 STABLE
 AS $$
-SELECT
-    head.run_at,
-    head.seq,
-    TRUE,
-    {first_of_line}
-FROM (
-    SELECT
-        jobs.run_at,
-        jobs.seq
+(
+    SELECT {waiting_columns}
     FROM headrace.jobs
     WHERE
-        jobs.lane = the_lane
-        AND jobs.early
+        jobs.early
         AND (jobs.run_at, jobs.seq)
         >= (coalesce(early_run_at, '-infinity'), coalesce(early_seq, 0))
-        AND jobs.run_at <= the_time
-        AND jobs.state IN ('pending', 'retrying', 'lost')
-    ORDER BY jobs.run_at, jobs.seq
-    LIMIT the_reach
-) AS head
+        AND {due_in_lane}
+)
 UNION ALL
-SELECT
-    head.run_at,
-    head.seq,
-    FALSE,
-    {first_of_line}
-FROM (
-    SELECT
-        jobs.run_at,
-        jobs.seq
+(
+    SELECT {waiting_columns}
     FROM headrace.jobs
     WHERE
-        jobs.lane = the_lane
-        AND NOT jobs.early
+        NOT jobs.early
         AND (jobs.run_at, jobs.seq)
         >= (coalesce(mark_run_at, '-infinity'), coalesce(mark_seq, 0))
-        AND jobs.run_at <= the_time
-        AND jobs.state IN ('pending', 'retrying', 'lost')
-    ORDER BY jobs.run_at, jobs.seq
-    LIMIT the_reach
-) AS head
+        AND {due_in_lane}
+)
 $$;
+
+-- fragment: waiting_columns
+jobs.run_at, jobs.seq, jobs.early, jobs.ctid
+
+-- fragment: due_in_lane
+jobs.lane = the_lane
+AND jobs.run_at <= the_time
+AND {claimable}
+ORDER BY jobs.run_at, jobs.seq
+LIMIT the_reach
 
 -- name: tagged_line
 -- As waiting_line, but only jobs that have all of these tags, of which `the_tag` leads.
@@ -398,57 +360,36 @@ CREATE OR REPLACE FUNCTION headrace.tagged_line(
 LANGUAGE sql
 STABLE
 AS $$
-SELECT
-    head.run_at,
-    head.seq,
-    TRUE,
-    {first_of_line}
-FROM (
-    SELECT
-        ready_tags.run_at,
-        ready_tags.seq
+(
+    SELECT {tagged_columns}
     FROM headrace.ready_tags
     WHERE
-        ready_tags.tag = the_tag
-        AND ready_tags.lane = the_lane
-        AND ready_tags.early
+        ready_tags.early
         AND (ready_tags.run_at, ready_tags.seq)
         >= (coalesce(early_run_at, '-infinity'), coalesce(early_seq, 0))
-        AND ready_tags.run_at <= the_time
-        AND {has_all_tags}
-    ORDER BY ready_tags.run_at, ready_tags.seq
-    LIMIT the_reach
-) AS head
+        AND {due_by_tag}
+)
 UNION ALL
-SELECT
-    head.run_at,
-    head.seq,
-    FALSE,
-    {first_of_line}
-FROM (
-    SELECT
-        ready_tags.run_at,
-        ready_tags.seq
+(
+    SELECT {tagged_columns}
     FROM headrace.ready_tags
     WHERE
-        ready_tags.tag = the_tag
-        AND ready_tags.lane = the_lane
-        AND NOT ready_tags.early
+        NOT ready_tags.early
         AND (ready_tags.run_at, ready_tags.seq)
         >= (coalesce(mark_run_at, '-infinity'), coalesce(mark_seq, 0))
-        AND ready_tags.run_at <= the_time
-        AND {has_all_tags}
-    ORDER BY ready_tags.run_at, ready_tags.seq
-    LIMIT the_reach
-) AS head
+        AND {due_by_tag}
+)
 $$;
 
--- fragment: first_of_line
-first_value(head.run_at) OVER (ORDER BY head.run_at, head.seq),
-first_value(head.seq) OVER (ORDER BY head.run_at, head.seq)
+-- fragment: tagged_columns
+ready_tags.run_at, ready_tags.seq, ready_tags.early,
+(SELECT jobs.ctid FROM headrace.jobs WHERE jobs.seq = ready_tags.seq)
 
--- fragment: has_all_tags
-(
+-- fragment: due_by_tag
+ready_tags.tag = the_tag
+AND ready_tags.lane = the_lane
+AND ready_tags.run_at <= the_time
+AND (
     cardinality(the_tags) = 1
     OR (
         SELECT bodies.tags @> the_tags
@@ -456,14 +397,15 @@ first_value(head.seq) OVER (ORDER BY head.run_at, head.seq)
         WHERE bodies.seq = ready_tags.seq
     )
 )
+ORDER BY ready_tags.run_at, ready_tags.seq
+LIMIT the_reach
 
 -- fragment: line_rows
 TABLE (
     run_at timestamptz,
     seq bigint,
     early boolean,
-    first_run_at timestamptz,
-    first_seq bigint
+    place tid -- of its row in jobs
 )
 
 -- name: rarest_waiting
@@ -498,16 +440,14 @@ $$;
 -- What it writes equals lifecycle.apply(job, Claim(...), now), field by field: it must be made here, where
 -- picking and leasing are one step. A test compares the two.
 CREATE OR REPLACE FUNCTION headrace.lease_jobs(
-    picked bigint[],
+    places tid[],
     picked_states text[],
-    first_run_ats timestamptz[], -- these and the excess are only passed on
-    first_seqs bigint[],
     the_worker text,
     the_time timestamptz,
     the_nonce text,
     own_lease boolean, -- lease until `the_lease`, whatever the job says
     the_lease timestamptz,
-    the_excess bigint,
+    the_excess bigint, -- only passed on
     cut_short boolean -- say so by a row without a seq at the end
 ) RETURNS SETOF headrace.claimed_job
 LANGUAGE plpgsql
@@ -517,13 +457,13 @@ AS $$
 DECLARE
     answer headrace.claimed_job;
 BEGIN
-    IF picked IS NOT NULL THEN
+    IF places IS NOT NULL THEN
         RETURN QUERY
         WITH leased AS (
             UPDATE headrace.jobs SET
                 state = 'running',
                 version = jobs.version + 1,
-                updated_at = greatest(the_time, jobs.updated_at), -- a job's own time never runs back
+                updated_at = {stamp}, -- a job's own time never runs back
                 attempt = jobs.attempt + 1,
                 token = (jobs.attempt + 1)::text || '.' || the_nonce,
                 lease_until = CASE
@@ -532,32 +472,21 @@ BEGIN
                 END + CASE
                     -- no lease counts from a clock that was set back since (clock.STEP_SECONDS)
                     WHEN jobs.updated_at - the_time > interval '5 seconds' THEN interval '0'
-                    ELSE greatest(the_time, jobs.updated_at) - the_time
+                    ELSE {stamp} - the_time
                 END,
                 assignee = the_worker,
-                assigned_at = greatest(the_time, jobs.updated_at),
+                assigned_at = {stamp},
                 -- a job that is claimed ahead of its time has not waited
-                scheduled_at = least(
-                    greatest(jobs.run_at, jobs.updated_at), greatest(the_time, jobs.updated_at)
-                ),
-                started_at = coalesce(jobs.started_at, greatest(the_time, jobs.updated_at))
-            FROM
-                unnest(picked, picked_states, first_run_ats, first_seqs)
-                WITH ORDINALITY AS pick (seq, state, first_run_at, first_seq, position)
-            WHERE jobs.seq = pick.seq
+                scheduled_at = least(greatest(jobs.run_at, jobs.updated_at), {stamp}),
+                started_at = coalesce(jobs.started_at, {stamp})
+            FROM unnest(places, picked_states) AS pick (place, state)
+            CROSS JOIN headrace.bodies
+            WHERE jobs.ctid = pick.place AND bodies.seq = jobs.seq
             RETURNING
-                jobs.*,
-                pick.position,
-                pick.state AS state_before,
-                pick.first_run_at,
-                pick.first_seq
-        ),
-        taken AS MATERIALIZED (
-            SELECT
-                leased.*,
-                {job.in_body}
-            FROM leased
-            INNER JOIN headrace.bodies ON bodies.seq = leased.seq
+                {claimed.from_tables},
+                jobs.early,
+                jobs.state,
+                pick.state AS state_before
         ),
         logged AS (
             INSERT INTO headrace.events (
@@ -565,43 +494,43 @@ BEGIN
                 wait_us, job_id, kind, before, after, worker
             )
             SELECT
-                taken.updated_at, taken.run_at, taken.seq, taken.lane, taken.version, taken.attempt,
-                taken.failures, taken.losses, taken.lease_until,
-                (extract(EPOCH FROM taken.updated_at - taken.scheduled_at) * 1000000)::bigint,
-                taken.id, 'leased', taken.state_before, 'running', the_worker
-            FROM taken
-            ORDER BY taken.position
+                leased.updated_at, leased.run_at, leased.seq, leased.lane, leased.version,
+                leased.attempt, leased.failures, leased.losses, leased.lease_until,
+                (date_part('epoch', leased.updated_at - leased.scheduled_at) * 1000000)::bigint,
+                leased.id, 'leased', leased.state_before, leased.state, the_worker
+            FROM leased
         ),
         untagged AS (
             -- Row by row, for the LIMIT: where statistics say that there are hardly any, a join would begin
             -- with all of them.
             DELETE FROM headrace.ready_tags
-            USING taken
-            CROSS JOIN LATERAL unnest(taken.tags) AS had (tag)
+            USING leased
+            CROSS JOIN LATERAL unnest(leased.tags) AS had (tag)
             CROSS JOIN LATERAL (
                 SELECT line.ctid AS place
                 FROM headrace.ready_tags AS line
                 WHERE
                     line.tag = had.tag
-                    AND line.lane = taken.lane
-                    AND line.early = taken.early
-                    AND line.run_at = taken.run_at
-                    AND line.seq = taken.seq
+                    AND line.lane = leased.lane
+                    AND line.early = leased.early
+                    AND line.run_at = leased.run_at
+                    AND line.seq = leased.seq
                 LIMIT 1
             ) AS found
-            WHERE taken.tags <> '{}' AND ready_tags.ctid = found.place
+            WHERE leased.tags <> '{}' AND ready_tags.ctid = found.place
         )
         SELECT
-            {job.taken}, taken.early, taken.first_run_at,
-            taken.first_seq, the_excess
-        FROM taken
-        ORDER BY taken.position;
+            {claimed.from_leased}, leased.early, the_excess
+        FROM leased;
     END IF;
     IF cut_short THEN
         RETURN NEXT answer;
     END IF;
 END;
 $$;
+
+-- fragment: stamp
+greatest(the_time, jobs.updated_at)
 
 -- name: claim_shares
 -- Lease up to so many due jobs of each of these lanes, in the order of the shares, and store the gates with
@@ -639,7 +568,7 @@ AS $$
 #variable_conflict use_column
 DECLARE
     driver text := headrace.rarest_waiting(the_tags);
-    picked bigint[];
+    places tid[];
     picked_states text[];
     moved_on headrace.claimed_job;
 BEGIN
@@ -672,35 +601,21 @@ BEGIN
         ORDER BY share.position
     ),
     locked AS MATERIALIZED (
-        SELECT
-            mine.seq,
-            mine.state
+        SELECT mine.*
         FROM shares
         CROSS JOIN LATERAL (
-            SELECT
-                held.seq,
-                held.state
+            SELECT held.*
             FROM (
-                SELECT
-                    line.run_at,
-                    line.seq
+                SELECT line.run_at, line.seq, line.place
                 FROM headrace.due_line(
                     driver, the_tags, shares.lane, the_horizon,
                     least(shares.jobs_before + shares.jobs + the_reach, 2147483647)::integer,
                     shares.mark_run_at, shares.mark_seq, shares.early_run_at, shares.early_seq
                 ) AS line
                 ORDER BY line.run_at, line.seq
-            ) AS waiting
+            ) AS candidates
             CROSS JOIN LATERAL (
-                SELECT
-                    jobs.seq,
-                    jobs.state
-                FROM headrace.jobs
-                WHERE
-                    jobs.seq = waiting.seq
-                    AND jobs.run_at = waiting.run_at
-                    AND jobs.state IN ('pending', 'retrying', 'lost')
-                FOR NO KEY UPDATE SKIP LOCKED
+                {lock_candidate}
             ) AS held
             LIMIT shares.jobs
             OFFSET shares.jobs_before
@@ -708,18 +623,15 @@ BEGIN
         LIMIT the_limit
     )
     SELECT
-        array_agg(locked.seq),
+        array_agg(locked.place),
         array_agg(locked.state)
-    INTO picked, picked_states
+    INTO places, picked_states
     FROM locked;
-    IF picked IS NOT NULL THEN
-        RETURN QUERY
-        SELECT *
-        FROM headrace.lease_jobs(
-            picked, picked_states, '{}', '{}', the_worker, the_time, the_nonce, own_lease, the_lease,
-            NULL, FALSE
-        );
-    END IF;
+    RETURN QUERY
+    SELECT *
+    FROM headrace.lease_jobs(
+        places, picked_states, the_worker, the_time, the_nonce, own_lease, the_lease, NULL, FALSE
+    );
 END;
 $$;
 
@@ -767,14 +679,14 @@ BEGIN
     CROSS JOIN LATERAL (
         SELECT
             line.early,
-            line.first_run_at AS run_at,
-            line.first_seq AS seq,
+            min(line.run_at) AS run_at,
+            (array_agg(line.seq ORDER BY line.run_at, line.seq))[1] AS seq,
             count(*) AS jobs
         FROM headrace.due_line(
             driver, the_tags, open_lanes.id, the_horizon, the_limit, open_lanes.mark_run_at,
             open_lanes.mark_seq, open_lanes.early_run_at, open_lanes.early_seq
         ) AS line
-        GROUP BY line.early, line.first_run_at, line.first_seq
+        GROUP BY line.early
     ) AS head;
     RETURN QUERY
     SELECT

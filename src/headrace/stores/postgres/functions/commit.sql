@@ -291,45 +291,7 @@ BEGIN
         END IF;
 
         IF ended_ids IS NOT NULL THEN
-            -- Mostly there are no edges, and one probe per job says so.
-            SELECT
-                array_agg(open_edge.ord),
-                array_agg(ended.id),
-                array_agg(open_edge.child_id),
-                array_agg(open_edge.kind),
-                array_agg(ended.state)
-            INTO
-                touched_ords, touched_parents, touched_children, touched_kinds, touched_outcomes
-            FROM
-                unnest(ended_ids, ended_states) WITH ORDINALITY AS ended (id, state, position)
-            CROSS JOIN LATERAL (
-                SELECT
-                    edges.ord,
-                    edges.child_id,
-                    edges.kind
-                FROM headrace.edges
-                WHERE edges.parent_id = ended.id AND edges.outcome IS NULL
-                ORDER BY edges.ord
-                OFFSET 0
-            ) AS open_edge;
-            IF touched_ords IS NOT NULL THEN
-                UPDATE headrace.edges SET outcome = settled.outcome
-                FROM unnest(touched_ords, touched_outcomes) AS settled (ord, outcome)
-                WHERE edges.ord = settled.ord;
-            END IF;
-            IF cardinality(key_keys) > 0 THEN
-                DELETE FROM headrace.keys
-                USING unnest(key_tenants, key_queues, key_types, key_keys, key_job_ids)
-                AS spent (tenant, queue, type, key, job_id)
-                WHERE
-                    keys.tenant = spent.tenant
-                    AND keys.queue = spent.queue
-                    AND keys.type = spent.type
-                    AND keys.key = spent.key
-                    AND keys.job_id = spent.job_id
-                    AND keys.released_when_terminal
-                    AND (all_written OR spent.job_id = ANY (ended_ids));
-            END IF;
+            {give_outcomes};
         END IF;
     END IF;
 
@@ -354,6 +316,128 @@ BEGIN
                     )
             ))
             AND NOT edges.seen;
+    END IF;
+END;
+$$;
+
+-- fragment: give_outcomes
+-- Mostly there are no edges, and one probe per job says so.
+SELECT
+    array_agg(open_edge.ord),
+    array_agg(ended.id),
+    array_agg(open_edge.child_id),
+    array_agg(open_edge.kind),
+    array_agg(ended.state)
+INTO
+    touched_ords, touched_parents, touched_children, touched_kinds, touched_outcomes
+FROM
+    unnest(ended_ids, ended_states) WITH ORDINALITY AS ended (id, state, position)
+CROSS JOIN LATERAL (
+    SELECT
+        edges.ord,
+        edges.child_id,
+        edges.kind
+    FROM headrace.edges
+    WHERE edges.parent_id = ended.id AND edges.outcome IS NULL
+    ORDER BY edges.ord
+    OFFSET 0
+) AS open_edge;
+IF touched_ords IS NOT NULL THEN
+    UPDATE headrace.edges SET outcome = settled.outcome
+    FROM unnest(touched_ords, touched_outcomes) AS settled (ord, outcome)
+    WHERE edges.ord = settled.ord;
+END IF;
+IF cardinality(key_keys) > 0 THEN
+    DELETE FROM headrace.keys
+    USING unnest(key_tenants, key_queues, key_types, key_keys, key_job_ids)
+    AS spent (tenant, queue, type, key, job_id)
+    WHERE
+        keys.tenant = spent.tenant
+        AND keys.queue = spent.queue
+        AND keys.type = spent.type
+        AND keys.key = spent.key
+        AND keys.job_id = spent.job_id
+        AND keys.released_when_terminal
+        AND (all_written OR spent.job_id = ANY (ended_ids));
+END IF;
+
+-- name: complete_jobs
+-- The usual end: running jobs that completed, all at one time. What it writes equals lifecycle.apply(job,
+-- Complete(...), now), field by field; a test compares the two. A token stands for one claim of one job, so with
+-- it and the version nothing else can differ from what was read. (To ask for the state, too, would let the planner
+-- begin with all jobs that are leased.)
+CREATE OR REPLACE FUNCTION headrace.complete_jobs(
+    the_time timestamptz,
+    -- one element per job, by seq, so that two groups that meet wait for each other in one direction only
+    seqs bigint[],
+    ids text[],
+    versions integer[], -- as they were read
+    tokens text[],
+    results bytea[], -- none: all are NULL
+    positions integer[], -- in which order their events are written
+    -- one element per key of these jobs
+    key_tenants text[],
+    key_queues text[],
+    key_types text[],
+    key_keys text[],
+    key_job_ids text[],
+    OUT applied integer[], -- the positions of the jobs that were written
+    OUT touched_parents text[],
+    OUT touched_children text[],
+    OUT touched_kinds text[],
+    OUT touched_outcomes text[]
+)
+LANGUAGE plpgsql
+{by_index}
+AS $$
+DECLARE
+    all_written boolean;
+    ended_ids text[];
+    ended_states text[];
+    touched_ords bigint[];
+BEGIN
+    WITH written AS (
+        UPDATE headrace.jobs SET
+            state = 'completed',
+            version = jobs.version + 1,
+            updated_at = the_time,
+            token = NULL,
+            lease_until = NULL,
+            finalized_at = the_time,
+            result = change.result
+        FROM unnest(seqs, ids, versions, tokens, results, positions)
+        AS change (seq, id, version, token, result, position)
+        WHERE
+            jobs.seq = change.seq
+            AND jobs.version = change.version
+            AND jobs.token = change.token
+        RETURNING
+            jobs.run_at, jobs.seq, jobs.lane, jobs.version, jobs.attempt, jobs.failures,
+            jobs.losses, jobs.assigned_at, jobs.assignee, jobs.state,
+            octet_length(change.result) AS result_bytes, change.id, change.position
+    ),
+    logged AS (
+        INSERT INTO headrace.events (
+            at, run_at, job_seq, lane, version, attempt, failures, losses, result_bytes, run_us,
+            job_id, kind, before, after, worker
+        )
+        SELECT
+            the_time, written.run_at, written.seq, written.lane, written.version, written.attempt,
+            written.failures, written.losses, written.result_bytes,
+            (date_part('epoch', the_time - written.assigned_at) * 1000000)::bigint,
+            written.id, 'completed', 'running', written.state, written.assignee
+        FROM written
+        ORDER BY written.position
+    )
+    SELECT
+        coalesce(array_agg(written.position), '{}'),
+        array_agg(written.id ORDER BY written.position),
+        array_agg(written.state)
+    INTO applied, ended_ids, ended_states
+    FROM written;
+    all_written := cardinality(applied) = cardinality(seqs);
+    IF ended_ids IS NOT NULL THEN
+        {give_outcomes};
     END IF;
 END;
 $$;

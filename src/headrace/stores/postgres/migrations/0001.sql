@@ -295,26 +295,21 @@ CREATE TABLE headrace.record_versions (
     PRIMARY KEY (kind, name, version)
 );
 
--- A job as a claim answers with it: a row of job_rows, and what the claim learned of its lane.
+-- A job as a claim answers with it: a row of job_rows, without what the claimer knows, and what the claim learned.
 CREATE TYPE headrace.claimed_job AS (
     seq bigint,
     id text,
     lane integer,
-    state text,
     version integer,
     run_at timestamptz,
     updated_at timestamptz,
     attempt integer,
     failures integer,
     losses integer,
-    token text,
     lease_until timestamptz,
-    assignee text,
-    assigned_at timestamptz,
     scheduled_at timestamptz,
     started_at timestamptz,
     last_failed_at timestamptz,
-    finalized_at timestamptz,
     failure_message text,
     failure_category text,
     failure_code text,
@@ -338,8 +333,6 @@ CREATE TYPE headrace.claimed_job AS (
     checkpoint bytea,
     log bytea,
     early boolean,
-    first_run_at timestamptz, -- of the first waiting job of the lane that is as early: a possible mark
-    first_seq bigint,
     excess bigint -- index entries that were read and led to no waiting job, at least
 );
 

@@ -6,8 +6,7 @@ FROM headrace.pick_jobs(
     $17::bigint[]
 ) AS pick
 CROSS JOIN LATERAL headrace.lease_jobs(
-    pick.picked, pick.picked_states, pick.first_run_ats, pick.first_seqs, $1::text,
-    $2::timestamptz, $5::text, $10::boolean, $11::timestamptz, pick.excess, pick.cut_short
+    pick.places, pick.picked_states, $1::text, $2::timestamptz, $5::text, $10::boolean, $11::timestamptz, pick.excess, pick.cut_short
 ) AS leased
 
 -- name: claim_shares
