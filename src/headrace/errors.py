@@ -453,6 +453,55 @@ class JobFailed(HeadraceError):
         self.job = job
 
 
+# --- what a server answers to a request that cannot be served ------------------------------------
+
+
+class InvalidRequest(InvalidInput):
+    """A request's body, query or headers cannot be read. Nothing was stored or changed."""
+
+    code = "INVALID_REQUEST"
+
+
+class KeyReused(InvalidInput):
+    """The idempotency key stands for a job with other content. Nothing was stored."""
+
+    code = "KEY_REUSED"
+
+
+class RequestTooLarge(InvalidInput):
+    """The body of a request is larger than the server takes, or came too slowly. Nothing was stored."""
+
+    code = "REQUEST_TOO_LARGE"
+
+
+class RouteNotFound(HeadraceError):
+    """The server has nothing at this address, or does not answer this method there."""
+
+    code = "ROUTE_NOT_FOUND"
+
+
+class Unauthenticated(HeadraceError):
+    """No token was shown, or one that is unknown, expired or revoked. Nothing was read or changed."""
+
+    code = "UNAUTHENTICATED"
+
+
+class Forbidden(HeadraceError):
+    """The token is good, but not for this. Nothing was read or changed."""
+
+    code = "FORBIDDEN"
+
+
+class TooManyRequests(HeadraceError):
+    """More at once, or in a second, than the server allows. Nothing was changed; it may work later."""
+
+    code = "TOO_MANY_REQUESTS"
+
+    def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 # --- what a fleet of workers on Spark cannot do --------------------------------------------------
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from headrace.cli.exits import Exit
-from headrace.cli.records import EventRecord
 from headrace.cli.settings import Command
+from headrace.event_record import EventRecord
 from headrace.job_record import JobRecord
 from tests.cli.commands import every_command
 from tests.cli.pages import Typed, steps

@@ -26,11 +26,13 @@ from headrace.cli.redrive import redrive
 from headrace.cli.reencrypt import reencrypt
 from headrace.cli.report import report
 from headrace.cli.schedules import schedule
+from headrace.cli.serve import serve
 from headrace.cli.settings import URL_VARIABLE, settings_options, write_examples
 from headrace.cli.single import explain, show
 from headrace.cli.stats import stats
 from headrace.cli.store import migrate, version
 from headrace.cli.submit import submit
+from headrace.cli.tokens import token
 from headrace.cli.top import top
 from headrace.cli.update import update
 from headrace.cli.worker import worker
@@ -78,6 +80,8 @@ def headrace(ctx: click.Context) -> None:
 for _command in (
     submit,
     worker,
+    serve,
+    token,
     fleet,
     show,
     list_jobs,

@@ -10,11 +10,11 @@ from rich.text import Text
 from headrace import duration
 from headrace.cli.exits import Exit, one_line
 from headrace.cli.output import state_style
-from headrace.cli.records import event_record
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command_with_more
 from headrace.cli.trimming import forget, readers, trim
 from headrace.cli.values import SECONDS
+from headrace.event_record import event_record
 from headrace.model import Event, failure_told
 
 LIMIT_DEFAULT = 100

@@ -10,14 +10,11 @@ from datetime import datetime
 
 import msgspec
 
-from headrace.job_record import raw
 from headrace.manager import FailedAttempt
 from headrace.model import (
     Category,
     DependencyKind,
     Edge,
-    Event,
-    EventKind,
     State,
 )
 from headrace.redaction import Redacted
@@ -43,44 +40,6 @@ class DependencyRecord(msgspec.Struct, frozen=True, kw_only=True):
     kind: DependencyKind
     outcome: State | None
     """How the job that comes first ended; null while it has not."""
-
-
-class EventRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """An event, one per line of `events`."""
-
-    cursor: str
-    seq: int
-    at: datetime
-    tenant: str
-    queue: str
-    type: str
-    job_id: str
-    kind: EventKind
-    before: State | None
-    after: State
-    version: int
-    attempt: int
-    failures: int
-    losses: int
-    priority: int
-    run_at: datetime
-    worker: str | None
-    lease_until: datetime | None
-    category: Category | None
-    code: str | None
-    message: str | None
-    wait_us: int | None
-    run_us: int | None
-    payload_bytes: int | None
-    result_bytes: int | None
-    detail: msgspec.Raw
-
-
-def event_record(event: Event) -> EventRecord:
-    same = {
-        name: getattr(event, name) for name in EventRecord.__struct_fields__ if name != "detail"
-    }
-    return EventRecord(**same, detail=raw(event.detail_json))
 
 
 def failed_attempt_record(attempt: FailedAttempt) -> FailedAttemptRecord:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
 from prometheus_client import CollectorRegistry
@@ -12,7 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import REGISTRY, Collector
 
 from headrace.app import Headrace
-from headrace.telemetry.metrics import STORE_METRICS, Metrics
+from headrace.manager import Overview
+from headrace.telemetry.metrics import STORE_METRICS, Metrics, queue_metrics
 
 PROCESS_LABEL = "process"
 
@@ -31,6 +32,14 @@ class ProcessMetrics:
         """Content type and text; `store`: with what every process would say alike."""
         encoder, content_type = choose_encoder(accept)
         return content_type, encoder(_Joined(REGISTRY, self._store) if store else REGISTRY)
+
+
+def store_scrape(state: Overview, accept: str) -> tuple[str, bytes]:
+    """Content type and text of what is read from the store, for whoever has read it already."""
+    encoder, content_type = choose_encoder(accept)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Given(queue_metrics(state)))
+    return content_type, encoder(registry)
 
 
 def merged(accept: str, texts: Mapping[str, str]) -> tuple[str, bytes]:
@@ -53,6 +62,17 @@ class _Joined(CollectorRegistry):
 
     def collect(self) -> Iterator[Metric]:
         return chain.from_iterable(registry.collect() for registry in self._registries)
+
+
+class _Given(Collector):
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = list(metrics)
+
+    def describe(self) -> Iterable[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        return iter(self._metrics)
 
 
 class _Merged(Collector):

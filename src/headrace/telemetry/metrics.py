@@ -24,6 +24,7 @@ from headrace.manager import (
     Completed,
     Failed,
     Outcome,
+    Overview,
     Released,
     Snoozed,
     Stopped,
@@ -104,18 +105,23 @@ class _Queues(Collector):
             state = self._app.sync.overview()
         except HeadraceError:
             return  # the other metrics, of this process, are told all the same
-        depth = GaugeMetricFamily(_DEPTH, "Jobs by state.", labels=["tenant", "queue", "state"])
-        for tally in state.tallies:
-            depth.add_metric([tally.tenant, tally.queue, tally.state.value], tally.jobs)
-        oldest = GaugeMetricFamily(
-            _OLDEST,
-            "How long the oldest job that is due has waited.",
-            labels=["tenant", "queue"],
-        )
-        for (tenant, queue), seconds in state.oldest_ready.items():
-            oldest.add_metric([tenant, queue], seconds)
-        yield depth
-        yield oldest
+        yield from queue_metrics(state)
+
+
+def queue_metrics(state: Overview) -> Iterator[Metric]:
+    """The depth of the queues, and the age of what waits."""
+    depth = GaugeMetricFamily(_DEPTH, "Jobs by state.", labels=["tenant", "queue", "state"])
+    for tally in state.tallies:
+        depth.add_metric([tally.tenant, tally.queue, tally.state.value], tally.jobs)
+    oldest = GaugeMetricFamily(
+        _OLDEST,
+        "How long the oldest job that is due has waited.",
+        labels=["tenant", "queue"],
+    )
+    for (tenant, queue), seconds in state.oldest_ready.items():
+        oldest.add_metric([tenant, queue], seconds)
+    yield depth
+    yield oldest
 
 
 def outcome_name(outcome: Outcome | None) -> str:

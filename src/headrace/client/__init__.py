@@ -1,0 +1,1 @@
+"""The manager's verbs over HTTP. Needs headrace[client]."""

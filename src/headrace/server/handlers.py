@@ -1,0 +1,13 @@
+"""Which handler serves which route: every route of the table has one."""
+
+from headrace.api.table import ROUTES
+from headrace.server import jobs, probes
+from headrace.server.call import Handlers
+
+HANDLERS: Handlers = {
+    **jobs.HANDLERS,
+    **probes.HANDLERS,
+}
+
+_without = [route.name for route in ROUTES if route not in HANDLERS]
+assert not _without, f"no handler serves {_without}"
