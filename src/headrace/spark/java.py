@@ -70,7 +70,7 @@ def bundled() -> Path:
     except ModuleNotFoundError as error:
         raise NoJava(
             f"Spark needs Java {JAVA_VERSION_MIN} or newer, and neither JAVA_HOME nor the PATH has one; "
-            "Spark was not started: install one, or: pip install 'headrace[spark]'"
+            "Spark was not started: install one, or: pip install 'headrace[java]'"
         ) from error
     return Path(JAVA_HOME)
 
