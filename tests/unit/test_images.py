@@ -13,11 +13,12 @@ import msgspec
 import pytest
 
 from headrace import lifecycle
+from headrace.contracts.presets import PRESETS
+from headrace.contracts.vocabulary import VOCABULARIES
 from headrace.errors import Refusal
 from headrace.lifecycle import VERBS, Verb
 from headrace.model import CLAIMABLE, LEASED, Job, State
-from headrace.policy import PRESETS, CancelMode, Policy
-from headrace.vocabulary import VOCABULARIES
+from headrace.policy import CancelMode, Policy
 from tests.unit.samples import NOW, TOKEN, job_in
 from tests.unit.test_lifecycle import commands
 

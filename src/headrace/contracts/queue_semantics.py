@@ -20,16 +20,18 @@ from typing import Any, Self
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace import validation, vocabulary
+from headrace import validation
 from headrace.clock import Clock
 from headrace.connect import connect
+from headrace.contracts import vocabulary
 from headrace.contracts.duration import Duration, seconds
+from headrace.contracts.presets import QUEUE_SEMANTICS
 from headrace.errors import DuplicateJob, InvalidInput, JobNotFound, Refusal
 from headrace.input_checks import guarding
 from headrace.manager import JobManager
 from headrace.model import CLAIMABLE, DEFAULT_QUEUE, Category, Lease, Priority, new_id
 from headrace.model import Job as StoredJob
-from headrace.policy import QUEUE_SEMANTICS, Policy
+from headrace.policy import Policy
 from headrace.redaction import Redacted
 from headrace.retry import FullJitter
 from headrace.spec import JobSpec

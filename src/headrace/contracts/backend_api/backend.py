@@ -20,12 +20,12 @@ from headrace.contracts.backend_api.errors import (
 )
 from headrace.contracts.backend_api.submission import policy_of, spec_of, specs_of
 from headrace.contracts.backend_api.values import Job, JobStats, JobStatus, job_of, stats_of
+from headrace.contracts.presets import BACKEND_API
 from headrace.errors import DuplicateJob, InvalidBatch
 from headrace.input_checks import guarding
 from headrace.manager import Changed, JobManager
 from headrace.manager.leases import CLAIM_LIMIT_MAX
 from headrace.model import State
-from headrace.policy import BACKEND_API
 from headrace.spec import JobSpec
 
 Tags = Iterable[str] | None

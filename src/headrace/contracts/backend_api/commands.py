@@ -15,10 +15,10 @@ from typing import Any, assert_never
 from headrace import codec, lifecycle, validation
 from headrace.contracts.backend_api.errors import InvalidArgumentError
 from headrace.contracts.backend_api.values import FINAL, JobStatus, status_of
+from headrace.contracts.presets import BACKEND_API
 from headrace.errors import HeadraceError, InvalidTransition
 from headrace.lifecycle import Command
 from headrace.model import Category, Failure, Job
-from headrace.policy import BACKEND_API
 from headrace.validation import UNCHANGED
 
 Decide = Callable[[Job], Command]

@@ -11,8 +11,9 @@ import msgspec
 from headrace import codec, validation
 from headrace.contracts.backend_api.errors import InvalidArgumentError
 from headrace.contracts.backend_api.values import Job, JobStatus, Kept, reads_as_kept
+from headrace.contracts.presets import BACKEND_API
 from headrace.errors import HeadraceError
-from headrace.policy import BACKEND_API, Policy
+from headrace.policy import Policy
 from headrace.spec import JobSpec
 
 _GIVEN = frozenset({"id", "status", "job_type", "payload", "tags", "created_at"})

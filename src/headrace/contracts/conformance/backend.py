@@ -26,10 +26,11 @@ from headrace.contracts.conformance.values import (
     Leased,
     QueueCtx,
 )
+from headrace.contracts.presets import CONFORMANCE
 from headrace.input_checks import guarding
 from headrace.manager import JobManager
 from headrace.model import Category, Lease
-from headrace.policy import CONFORMANCE, Policies
+from headrace.policy import Policies
 from headrace.spec import JobSpec
 from headrace.stores.base import Fence
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from headrace import model, validation, vocabulary
+from headrace import model, validation
+from headrace.contracts import vocabulary
 from headrace.contracts.job_model.configuration import TimeoutConfig
 from headrace.contracts.job_model.request import TAG_SEPARATOR
 from headrace.errors import InvalidInput

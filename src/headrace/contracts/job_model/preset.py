@@ -10,8 +10,9 @@ import msgspec
 from headrace.contracts.duration import Duration, seconds
 from headrace.contracts.job_model.configuration import RetryConfig, TimeoutConfig
 from headrace.contracts.job_model.job import FailureCategory
+from headrace.contracts.presets import JOB_MODEL
 from headrace.errors import InvalidInput
-from headrace.policy import JOB_MODEL, IdSource, Policy
+from headrace.policy import IdSource, Policy
 
 RETRIABLE = frozenset({FailureCategory.TEMPORARY, FailureCategory.TIMEOUT, FailureCategory.SYSTEM})
 """What may be retried, and by default is."""

@@ -21,11 +21,11 @@ from headrace.contracts.job_store.records import (
     seconds_of,
 )
 from headrace.contracts.job_store.result import ErrorCode, Noted, Refused, again, answers
+from headrace.contracts.presets import JOB_STORE
 from headrace.input_checks import checked
 from headrace.manager import JobManager as HeadraceManager
 from headrace.manager.upkeep import LIMIT
 from headrace.model import DEFAULT_TENANT, Category, State
-from headrace.policy import JOB_STORE
 
 
 class JobStore:

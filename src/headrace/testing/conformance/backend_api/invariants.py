@@ -7,8 +7,8 @@ from collections import Counter
 from datetime import timedelta
 
 from headrace.contracts.backend_api import Backend, BackendError, Job, JobNotFoundError, Queue
+from headrace.contracts.presets import BACKEND_API
 from headrace.limits import QueueLimits
-from headrace.policy import BACKEND_API
 from headrace.testing.conformance.backend_api.suite import (
     ELIGIBLE,
     STATUSES,

@@ -13,10 +13,10 @@ from headrace.contracts.backend_api import (
     JobStream,
     Queue,
 )
+from headrace.contracts.presets import BACKEND_API
 from headrace.manager import JobManager
 from headrace.model import Event
 from headrace.model import Job as StoredJob
-from headrace.policy import BACKEND_API
 from headrace.testing.conformance.kit import Env, raises
 
 SUBMISSION = "Integration Patterns 1. Job Submission"

@@ -16,7 +16,7 @@ from headrace.contracts.backend_api import (
     JobStatus,
     Queue,
 )
-from headrace.policy import BACKEND_API
+from headrace.contracts.presets import BACKEND_API
 from headrace.testing.conformance.backend_api.suite import STATUSES, S, drain, suite
 from headrace.testing.conformance.kit import CaseFunction, Env, raises
 

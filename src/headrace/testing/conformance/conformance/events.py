@@ -6,7 +6,7 @@ import asyncio
 from datetime import timedelta
 
 from headrace.contracts.conformance import Backend, JobEvent, QueueError
-from headrace.policy import CONFORMANCE
+from headrace.contracts.presets import CONFORMANCE
 from headrace.testing.conformance.conformance.factories import (
     CTX,
     STRANGER,

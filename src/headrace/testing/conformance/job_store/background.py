@@ -21,8 +21,8 @@ from headrace.contracts.job_store import (
     JobStore,
     MethodResult,
 )
+from headrace.contracts.presets import JOB_STORE
 from headrace.errors import InvalidInput
-from headrace.policy import JOB_STORE
 from headrace.testing.conformance.job_store.factories import (
     claimed,
     data,

@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from headrace.contracts.job_store import Job, JobManager, JobStatus, JobStore, MethodResult
-from headrace.policy import JOB_STORE
+from headrace.contracts.presets import JOB_STORE
 from headrace.testing.conformance.job_store.factories import (
     OTHER_WORKER,
     WORKER,

@@ -8,18 +8,11 @@ from unittest import mock
 
 from headrace import errors, lifecycle
 from headrace.completion import JOIN_TYPE, WEBHOOK_TYPE, Role
+from headrace.contracts.presets import BACKEND_API, PRESETS
 from headrace.errors import PermanentError
 from headrace.manager import JobManager
 from headrace.model import Dependency, DependencyKind, Job, State
-from headrace.policy import (
-    BACKEND_API,
-    PRESETS,
-    WEBHOOKS_QUEUE,
-    IdSource,
-    OnDuplicateId,
-    Policies,
-    Policy,
-)
+from headrace.policy import WEBHOOKS_QUEUE, IdSource, OnDuplicateId, Policies, Policy
 from headrace.spec import JobSpec
 from headrace.stores.base import Clash, Commit, Inserted, Insertion
 from headrace.testing.conformance.kit import Env, raises

@@ -10,10 +10,11 @@ from msgspec.structs import replace
 
 from headrace import history, lifecycle
 from headrace.completion import Role
+from headrace.contracts.presets import BACKEND_API
 from headrace.errors import InvalidInput, JobCancelled, JobNotFound, JobTerminal, Refusal
 from headrace.manager import JobManager
 from headrace.model import Category, Dependency, DependencyKind, Event, EventKind, Job, State
-from headrace.policy import BACKEND_API, Policy
+from headrace.policy import Policy
 from headrace.spec import JobSpec
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import finish, submit, suite, take, unchanged

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from headrace import policy
+from headrace.contracts import presets
 from headrace.contracts.queue_semantics import JobState
 from headrace.errors import InvalidInput
 from headrace.retry import FullJitter
@@ -59,7 +59,7 @@ async def failed_jobs_stay(env: Env) -> None:
 @suite.case("Default values", "base delay 500 ms, maximum delay 30 s, full jitter")
 async def default_values(env: Env) -> None:
     queue = await open_queue(env)
-    assert queue.policy == policy.QUEUE_SEMANTICS
+    assert queue.policy == presets.QUEUE_SEMANTICS
     assert queue.policy.backoff == FullJitter(initial=0.5, cap=30.0)
     assert (queue.policy.lease_seconds, queue.policy.max_attempts) == (5.0, 4)
     assert queue.policy.timeout_seconds == 300.0

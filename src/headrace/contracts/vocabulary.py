@@ -81,17 +81,17 @@ _CONFORMANCE: Mapping[State, str] = {
 }
 
 
-def backend_api(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001, FBT001 - one signature for all
+def backend_api(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001 - one signature for all
     if state is State.CANCELLED:
         return "STOPPED" if attempt else "UNSCHEDULED"
     return _BACKEND_API[state]
 
 
-def queue_semantics(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001, FBT001 - as above
+def queue_semantics(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001 - as above
     return _QUEUE_SEMANTICS[state]
 
 
-def job_model(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001, FBT001 - as above
+def job_model(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001 - as above
     if state is State.PENDING:
         return "SCHEDULED" if due else "DELAYED"
     if state is State.RETRYING:
@@ -99,13 +99,13 @@ def job_model(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001, FB
     return _JOB_MODEL[state]
 
 
-def job_store(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001, FBT001 - as above
+def job_store(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001 - as above
     if state is State.PENDING:
         return "Queued" if due else "Scheduled"
     return _JOB_STORE[state]
 
 
-def conformance(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001, FBT001 - as above
+def conformance(state: State, due: bool, attempt: int) -> str:  # noqa: ARG001 - as above
     return _CONFORMANCE[state]
 
 
