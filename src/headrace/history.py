@@ -1,4 +1,4 @@
-"""History: the event that a change writes, and a job's row rebuilt from its events. Pure."""
+"""History: the event that a change writes, and a job's row and attempts rebuilt from its events. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from typing import Any
 import msgspec
 
 from headrace.clock import to_us
-from headrace.model import ENCRYPTED, LEASED, TERMINAL, Dependency, Event, EventKind, Job, State
+from headrace.model import (
+    ENCRYPTED,
+    LEASED,
+    TERMINAL,
+    Category,
+    Dependency,
+    Event,
+    EventKind,
+    Job,
+    State,
+)
+from headrace.redaction import Redacted
 
 MESSAGE_CHARS_MAX = 1000
 """Of an error's message in an event; the job keeps more."""
@@ -33,6 +44,39 @@ KIND_OF_TARGET: Mapping[State, EventKind] = {
     State.CANCELLED: EventKind.CANCELLED,
     State.ABANDONED: EventKind.ABANDONED,
 }
+
+_UNKNOWN = frozenset({State.LOST, State.ABANDONED})
+"""The outcome of the last attempt is not known, and may still be told."""
+_REPORTS = frozenset({EventKind.COMPLETED, EventKind.RETRYING, EventKind.FAILED})
+"""What a worker that was given up may still say of its attempt."""
+
+
+class Attempt(Redacted, frozen=True, kw_only=True):
+    """One claim of a job, from the events that tell of it."""
+
+    attempt: int
+    worker: str | None
+    leased_at: datetime
+    lease_until: datetime | None
+    """Of the claim; heartbeats that made it last longer leave no event."""
+    wait_us: int | None
+    """From ready to claimed."""
+    ended_at: datetime | None = None
+    """None: it has not left its lease."""
+    outcome: EventKind | None = None
+    """How it left its lease."""
+    state: State
+    """What the job was after that; of one that goes on, what it is."""
+    run_us: int | None = None
+    category: Category | None = None
+    code: str | None = None
+    message: str | None = None
+    """Of its error, cut to 1,000 characters; `encrypted` stands for that of an encrypted job."""
+    result_bytes: int | None = None
+    told_late: tuple[EventKind, ...] = ()
+    """What its worker was heard to say after it had been given up, where that was let count."""
+    traceback: str | None = None
+    """Where it failed; no part of the events: who knows it adds it."""
 
 
 def event_of(
@@ -132,6 +176,52 @@ def fold(events: Iterable[Event]) -> dict[str, Any]:
             row |= {"assignee": event.worker, "assigned_at": event.at}
             row.setdefault("started_at", event.at)
     return row
+
+
+def attempts(events: Iterable[Event]) -> list[Attempt]:
+    """The claims of one job, oldest first, from its events in order.
+
+    Of an id that was used again once its job was deleted, those of the last job.
+    """
+    found: list[Attempt] = []
+    for event in events:
+        if event.kind is EventKind.ENQUEUED:
+            found = []
+        elif event.kind is EventKind.LEASED:
+            found.append(
+                Attempt(
+                    attempt=event.attempt,
+                    worker=event.worker,
+                    leased_at=event.at,
+                    lease_until=event.lease_until,
+                    wait_us=event.wait_us,
+                    state=event.after,
+                )
+            )
+        elif found and found[-1].attempt == event.attempt:
+            found[-1] = _heard(found[-1], event)
+    return found
+
+
+def _heard(attempt: Attempt, event: Event) -> Attempt:
+    """What the event adds to what is known of its attempt."""
+    if attempt.ended_at is not None:
+        if event.before not in _UNKNOWN or event.kind not in _REPORTS:
+            return attempt
+        return msgspec.structs.replace(attempt, told_late=(*attempt.told_late, event.kind))
+    if event.before not in LEASED or event.after in LEASED:
+        return msgspec.structs.replace(attempt, state=event.after)
+    return msgspec.structs.replace(
+        attempt,
+        ended_at=event.at,
+        outcome=event.kind,
+        state=event.after,
+        run_us=event.run_us,
+        category=event.category,
+        code=event.code,
+        message=event.message,
+        result_bytes=event.result_bytes,
+    )
 
 
 def _told(event: Event) -> dict[str, Any]:

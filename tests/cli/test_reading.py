@@ -164,6 +164,20 @@ def test_explain(shell: Shell, json: bool) -> None:
     assert shell("explain", "nothing").code == 3
 
 
+def test_explain_a_queue(shell: Shell) -> None:
+    shell.submit("a")
+    job = shell.submit("b")
+    assert shell.ok("explain", job, "--json").json["place"] == {"ahead": 1, "at_least": False}
+    assert shell.ok("explain", job).out.splitlines()[-1] == "  in line behind 1 of its queue"
+    record = shell.ok("explain", "--queue", "default", "--json").json
+    assert (record["ready"], record["running"], record["delayed"]) == (2, 0, 0)
+    assert [one["why"] for one in record["reasons"]] == ["no_worker"]
+    head, reason = shell.ok("explain", "--queue", "default").out.splitlines()
+    assert head.startswith("queue default: 2 ready, the first for ")
+    assert reason == "  - nobody has asked for it in the last 60 seconds"
+    assert shell("explain").code == shell("explain", job, "--queue", "default").code == 2
+
+
 def test_failed_attempts_are_shown_with_their_class_and_where_they_failed(shell: Shell) -> None:
     app = Headrace(shell.url)
 

@@ -141,6 +141,14 @@ def test_intervals_are_shown_as_they_can_be_typed(seconds: float) -> None:
     assert duration.parse(duration.exact(seconds)) == pytest.approx(seconds)
 
 
+def test_run_now(shell: Shell) -> None:
+    shell.ok("schedule", "add", "nightly", "--every", "1h", "--type", "report")
+    job = shell.ok("schedule", "run", "nightly", "--json").json
+    assert (job["type"], job["tags"], job["state"]) == ("report", ["schedule=nightly"], "pending")
+    assert shell.ok("schedule", "run", "nightly").out.startswith("schedule nightly: submitted ")
+    assert shell("schedule", "run", "none").code == 3
+
+
 def _prepare(shell: Shell) -> None:
     """A schedule that is due, and a lease that has lapsed."""
 

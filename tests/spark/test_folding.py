@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from headrace.history import attempts as attempts_plainly
 from headrace.history import fold as fold_plainly
 from headrace.model import Event, EventKind, State
 from headrace.spark.folding import JOBS, attempts_of, events_of, fold
@@ -51,6 +52,25 @@ def test_columns_give_what_plain_python_gives(
     assert oracle.rows_of(folded.jobs, "last_seq") == oracle.jobs(events)
     assert oracle.rows_of(folded.attempts, "leased_seq") == oracle.attempts(events)
     assert attempts_of(table_of(given_)).equals(folded.attempts)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_attempts_agree_with_those_that_the_manager_tells(seed: int) -> None:
+    """Of the last life of each job."""
+    events = history(seed, 200)
+    rows = fold(table_of(events)).attempts.to_pylist()
+    same = ("attempt", "worker", "leased_at", "ended_at", "outcome", "wait_us", "run_us")
+    same = (*same, "category", "code", "message", "result_bytes")
+    seen = 0
+    for life in oracle.lives_of(events):
+        born = life[0].seq
+        ours = [{name: getattr(one, name) for name in same} for one in attempts_plainly(life)]
+        theirs = sorted(
+            (row for row in rows if row["born_seq"] == born), key=lambda row: row["leased_seq"]
+        )
+        assert ours == [{name: row[name] for name in same} for row in theirs]
+        seen += len(ours)
+    assert seen > 20
 
 
 @settings(max_examples=20, deadline=None)

@@ -1,4 +1,4 @@
-"""`headrace schedule`: jobs that come by themselves, added, listed, paused, resumed and removed."""
+"""`headrace schedule`: jobs that come by themselves, added, listed, paused, resumed, run and removed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,13 @@ from rich.text import Text
 
 from headrace import duration, schedules
 from headrace.cli.exits import Ended, Exit, one_line
+from headrace.cli.output import id_text
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command, group
 from headrace.cli.table import Column
 from headrace.cli.values import ATTEMPTS, MOMENT, PAYLOAD, PRIORITY, SECONDS
 from headrace.errors import ScheduleNotFound
+from headrace.job_record import job_record
 from headrace.model import DEFAULT_QUEUE, DEFAULT_TENANT, Priority
 from headrace.schedules import GRACE_SECONDS_DEFAULT, Cron, Every, Misfire, Schedule, When
 from headrace.spec import JobSpec
@@ -70,7 +72,7 @@ class RemovedRecord(msgspec.Struct, frozen=True, kw_only=True):
     ),
 )
 def schedule() -> None:
-    """Submit jobs at given times: add, list, pause, resume and remove schedules.
+    """Submit jobs at given times: add, list, pause, resume, run and remove schedules.
 
     Workers fire them, and so does headrace maintenance. However many there are, each tick is one job.
     """
@@ -236,6 +238,19 @@ async def resume(session: Session, name: str) -> Exit:
     return Exit.OK
 
 
+@command("run", examples=("headrace schedule run nightly",))
+@click.argument("name")
+@in_session()
+async def run(session: Session, name: str) -> Exit:
+    """Submit what a schedule submits, now and beside its ticks. Each call makes one job."""
+    job = await _named(session, name, session.jobs.run_schedule(name))
+    if session.out.as_json:
+        session.out.document(job_record(job))
+    else:
+        session.out.text(f"schedule {one_line(name)}: submitted ", id_text(job.id))
+    return Exit.OK
+
+
 @command("remove", examples=("headrace schedule remove nightly",))
 @click.argument("name")
 @in_session()
@@ -255,7 +270,7 @@ async def remove(session: Session, name: str) -> Exit:
     return Exit.OK
 
 
-for _command in (add, list_schedules, pause, resume, remove):
+for _command in (add, list_schedules, pause, resume, run, remove):
     schedule.add_command(_command)
 
 

@@ -47,10 +47,31 @@ class ReasonRecord(msgspec.Struct, frozen=True, kw_only=True):
     facts: Mapping[str, Any]
 
 
+class PlaceRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How many due jobs of the queue go before it; `at_least`: there are more."""
+
+    ahead: int
+    at_least: bool
+
+
 class ExplainedRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The reasons, the one to look at first."""
 
     job: JobRecord
+    reasons: tuple[ReasonRecord, ...]
+    place: PlaceRecord | None
+    """Null: it is not in line."""
+
+
+class QueueExplainedRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What waits in a queue, and the reasons, the one to look at first."""
+
+    queue: str
+    ready: int
+    delayed: int
+    blocked: int
+    running: int
+    waited_seconds: float | None
     reasons: tuple[ReasonRecord, ...]
 
 
@@ -109,28 +130,72 @@ async def show(session: Session, id: str) -> Exit:
     return Exit.OK
 
 
-@command("explain", examples=("headrace explain 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",))
-@click.argument("id")
-@in_session()
-async def explain(session: Session, id: str) -> Exit:
-    """Say why a job is not running.
+def _check_explained(*, id: str | None, queue: str | None) -> None:
+    if (id is None) == (queue is None):
+        raise click.UsageError("name a job, or --queue NAME, one of the two")
+
+
+@command(
+    "explain",
+    examples=(
+        "headrace explain 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",
+        "headrace explain --queue mail",
+    ),
+)
+@click.argument("id", required=False)
+@click.option("--queue", help="Explain this queue instead: why nothing of it starts.")
+@in_session(check=_check_explained)
+async def explain(session: Session, id: str | None, queue: str | None) -> Exit:
+    """Say why a job is not running, or why nothing of a queue starts.
 
     It may not be due, be blocked by other jobs, wait on a paused queue, or nobody may be asking for
     jobs like it. Every reason that applies is given, the one to look at first.
     """
+    if queue is not None:
+        return await _explain_queue(session, queue)
+    assert id is not None  # checked before
     explained = await session.jobs.explain(id)
-    job = explained.job
+    job, place = explained.job, explained.place
     if session.out.as_json:
         reasons = tuple(map(_reason_record, explained.reasons))
-        session.out.document(ExplainedRecord(job=job_record(job), reasons=reasons))
+        told = None if place is None else PlaceRecord(ahead=place.ahead, at_least=place.at_least)
+        session.out.document(ExplainedRecord(job=job_record(job), reasons=reasons, place=told))
         return Exit.OK
     session.out.text(
         id_text(job.id), f" ({job.type}, queue {job.queue}) is ", state_text(job.state), ":"
     )
-    now = session.jobs.clock.now()
-    for reason in explained.reasons:
-        session.out.text(f"  - {one_line(reason.message)}", (_relative(reason, now), "dim"))
+    _print_reasons(session, explained.reasons)
+    if place is not None and place.ahead:
+        session.out.text(
+            f"  in line behind {place.ahead}{' or more' if place.at_least else ''} of its queue"
+        )
     return Exit.OK
+
+
+async def _explain_queue(session: Session, queue: str) -> Exit:
+    explained = await session.jobs.explain_queue(queue)
+    if session.out.as_json:
+        session.out.document(
+            QueueExplainedRecord(
+                queue=explained.queue,
+                ready=explained.ready,
+                delayed=explained.delayed,
+                blocked=explained.blocked,
+                running=explained.running,
+                waited_seconds=explained.waited_seconds,
+                reasons=tuple(map(_reason_record, explained.reasons)),
+            )
+        )
+        return Exit.OK
+    session.out.text(f"queue {queue}: {explained.told}")
+    _print_reasons(session, explained.reasons)
+    return Exit.OK
+
+
+def _print_reasons(session: Session, reasons: Sequence[Reason]) -> None:
+    now = session.jobs.clock.now()
+    for reason in reasons:
+        session.out.text(f"  - {one_line(reason.message)}", (_relative(reason, now), "dim"))
 
 
 def _reason_record(reason: Reason) -> ReasonRecord:

@@ -1,20 +1,24 @@
 """The manager: policy over any store. `JobManager` is the whole of it to the outside."""
 
+from headrace.history import Attempt
 from headrace.manager.access import NewToken
 from headrace.manager.attempts import FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, ErrorGroup
 from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled
-from headrace.manager.explanation import Explanation, Reason, Why
+from headrace.manager.explanation import Explanation, Place, Reason, Why
+from headrace.manager.holders import HeldJob, Holders
+from headrace.manager.job_graph import JobGraph, Link, Node
 from headrace.manager.leases import Claimed, Heartbeats
 from headrace.manager.manager import JobManager
 from headrace.manager.matching import Matching
 from headrace.manager.overview import Overview
 from headrace.manager.queries import Found, Page, Stats
+from headrace.manager.queue_explanation import QueueExplanation
 from headrace.manager.readers import Lag, Reader
 from headrace.manager.rotation import Reencrypted
-from headrace.manager.schedules import Fired, Unfired
+from headrace.manager.schedules import Fired, Unfired, Upcoming
 from headrace.manager.settlement import (
     CancelAcknowledged,
     Completed,
@@ -30,6 +34,7 @@ from headrace.manager.upkeep import Maintained
 from headrace.tokens import Token
 
 __all__ = [
+    "Attempt",
     "Batch",
     "BatchProgress",
     "Bulk",
@@ -45,15 +50,22 @@ __all__ = [
     "Fired",
     "Found",
     "Heartbeats",
+    "HeldJob",
+    "Holders",
+    "JobGraph",
     "JobManager",
     "Lag",
+    "Link",
     "Maintained",
     "Matching",
     "NewToken",
+    "Node",
     "Order",
     "Outcome",
     "Overview",
     "Page",
+    "Place",
+    "QueueExplanation",
     "Reader",
     "Reason",
     "Reencrypted",
@@ -66,5 +78,6 @@ __all__ = [
     "Token",
     "Trimmed",
     "Unfired",
+    "Upcoming",
     "Why",
 ]

@@ -14,9 +14,9 @@ from headrace.allocation import Obstacle, Scope
 from headrace.manager import presence
 from headrace.manager.context import Context
 from headrace.manager.limits import find_obstacles
-from headrace.manager.precedence import find_ahead
+from headrace.manager.precedence import COUNT_MAX, find_ahead
 from headrace.model import CLAIMABLE, DependencyKind, Job, State
-from headrace.stores.base import WorkerSeen
+from headrace.stores.base import ClaimRequest, Head, WorkerSeen
 
 PRESENT_SECONDS = 60.0
 """A worker that asked within this counts as present."""
@@ -37,6 +37,8 @@ class Why(enum.StrEnum):
     BEHIND = "behind"
     NO_ROOM = "no_room"
     READY = "ready"
+    EMPTY = "empty"
+    """Of a queue: nothing waits in it."""
 
 
 class Reason(msgspec.Struct, frozen=True):
@@ -47,12 +49,24 @@ class Reason(msgspec.Struct, frozen=True):
     facts: Mapping[str, Any] = {}
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a job that is due stands in the line of its queue."""
+
+    ahead: int
+    """So many due jobs of the queue go before it: those of higher priority, and those due earlier. Where
+    tenants take turns or limits hold some up, others may."""
+    at_least: bool = False
+    """There are more: they are counted up to a thousand of a kind."""
+
+
 class Explanation(msgspec.Struct, frozen=True):
     """Why a job is not running, or that it is."""
 
     job: Job
     reasons: tuple[Reason, ...]
     """The first is the one to look at."""
+    place: Place | None = None
+    """None: it is not in line, since it is not due or its queue is paused."""
 
 
 async def explain(context: Context, job_id: str) -> Explanation:
@@ -71,7 +85,8 @@ async def explain(context: Context, job_id: str) -> Explanation:
         reasons.append(
             Reason(Why.NOT_DUE, f"it is due at {job.run_at.isoformat()}", {"run_at": job.run_at})
         )
-    reasons += await _paused(context, job)
+    paused = await pauses_of(context, job.queue, job.tenant)
+    reasons += paused
     reasons += await _limited(context, job)
     present = await _present(context, job)
     takers = [worker for worker in present if _takes(worker, job)]
@@ -80,7 +95,39 @@ async def explain(context: Context, job_id: str) -> Explanation:
     if not reasons:
         reasons += await _behind(context, job, takers)
         reasons += await _in_line(context, job, takers, is_next=not reasons)
-    return Explanation(job, tuple(reasons))
+    place = await _place(context, job) if job.is_due(context.now()) and not paused else None
+    return Explanation(job, tuple(reasons), place)
+
+
+async def _place(context: Context, job: Job) -> Place:
+    """Lane by lane: those of higher priority that are due, and of its own that are due by its time."""
+    request = ClaimRequest(
+        worker="-",
+        now=context.now(),
+        limit=COUNT_MAX,
+        nonce="",
+        tenant=context.tenant,
+        queues=(job.queue,),
+    )
+    due = await context.store.heads(request)
+    by_then = await context.store.heads(msgspec.structs.replace(request, due_by=job.run_at))
+    before = [one for one in due if one.priority < job.priority] + [
+        one for one in by_then if one.priority == job.priority
+    ]
+    own = sum(1 for one in before if _is_lane_of(one, job))
+    return Place(
+        ahead=max(0, sum(one.jobs for one in before) - own),
+        at_least=any(one.jobs >= COUNT_MAX for one in before),
+    )
+
+
+def _is_lane_of(head: Head, job: Job) -> bool:
+    return (head.tenant, head.type, head.priority, head.limit_key) == (
+        job.tenant,
+        job.type,
+        job.priority,
+        job.limit_key,
+    )
 
 
 def _leased(context: Context, job: Job) -> Reason:
@@ -121,15 +168,16 @@ async def _blocked(context: Context, job: Job) -> Reason:
     )
 
 
-async def _paused(context: Context, job: Job) -> list[Reason]:
+async def pauses_of(context: Context, queue: str, tenant: str | None) -> list[Reason]:
+    """That the queue is paused for this tenant (None: for whichever)."""
     return [
         Reason(
             Why.PAUSED,
-            f"queue {job.queue} is paused since {pause.since.isoformat()}",
+            f"queue {queue} is paused since {pause.since.isoformat()}",
             {"since": pause.since},
         )
         for pause in await context.store.pauses()
-        if pause.queue == job.queue and pause.tenant in (None, job.tenant)
+        if pause.queue == queue and (tenant is None or pause.tenant in (None, tenant))
     ]
 
 
@@ -225,7 +273,7 @@ async def _in_line(
     tallies = await context.store.count(context.now(), tenant=context.tenant, queues=(job.queue,))
     ready = sum(tally.jobs - tally.delayed for tally in tallies if tally.state in CLAIMABLE)
     running = sum(tally.jobs for tally in tallies if tally.state is State.RUNNING)
-    slots = _slots(context, takers)
+    slots = slots_of(context, takers)
     facts = {"ready": ready, "running": running}
     if slots is not None:
         facts |= {"busy": slots.busy, "slots": slots.held}
@@ -246,7 +294,7 @@ async def _in_line(
     return [Reason(Why.READY, "it is ready and next in line", facts)]
 
 
-def _slots(context: Context, takers: Sequence[WorkerSeen]) -> presence.Slots | None:
+def slots_of(context: Context, takers: Sequence[WorkerSeen]) -> presence.Slots | None:
     """None unless all of them said it. How busy the operator's workers are is not told to a tenant."""
     all_told = all(one.slots is not None and one.busy is not None for one in takers)
     all_own = all(context.tenant in (None, one.tenant) for one in takers)

@@ -284,8 +284,8 @@ async def _held(context: Context, queues: Sequence[str], now: datetime) -> Seque
     return await context.store.held(now - timedelta(seconds=GRACE_SECONDS), queues)
 
 
-async def find_obstacles(context: Context, job: Job, now: datetime) -> list[Obstacle]:
-    """Every limit that keeps a due job from being claimed now."""
+async def find_obstacles(context: Context, job: Job | Head, now: datetime) -> list[Obstacle]:
+    """Every limit that keeps a due job, or the first of a lane, from being claimed now."""
     gates = await context.store.records(GATE, [job.queue])
     if not gates:
         return []

@@ -21,6 +21,7 @@ from headrace.completion import HookCall
 from headrace.crypto import KeyRing
 from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidInput, JobNotFound, TemporaryError
+from headrace.history import Attempt
 from headrace.input_checks import checked, guarding
 from headrace.lifecycle import Command
 from headrace.limits import QueueLimits
@@ -34,11 +35,14 @@ from headrace.manager import (
     deadlines,
     diagnosis,
     explanation,
+    holders,
     hooks,
+    job_graph,
     leases,
     overview,
     presence,
     queries,
+    queue_explanation,
     readers,
     recovery,
     retention,
@@ -52,7 +56,7 @@ from headrace.manager import (
     watching,
 )
 from headrace.manager.access import NewToken
-from headrace.manager.attempts import FailedAttempt
+from headrace.manager.attempts import ATTEMPTS, FAILED_ATTEMPTS, FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, Tell
 from headrace.manager.cancellation import Cancelled
@@ -60,15 +64,18 @@ from headrace.manager.changes import Changed, Order, Settled, change_each, chang
 from headrace.manager.context import Context
 from headrace.manager.explanation import Explanation
 from headrace.manager.group_commit import GroupCommit
+from headrace.manager.holders import Holders
+from headrace.manager.job_graph import JobGraph
 from headrace.manager.leases import Claimed, Heartbeats
 from headrace.manager.limits import find_limits, remove_limits, set_limits
 from headrace.manager.matching import Matching
 from headrace.manager.overview import Overview
 from headrace.manager.placement import Draft
 from headrace.manager.queries import Found, Stats
+from headrace.manager.queue_explanation import QueueExplanation
 from headrace.manager.readers import Lag, Reader
 from headrace.manager.rotation import Reencrypted
-from headrace.manager.schedules import Fired
+from headrace.manager.schedules import Fired, Upcoming
 from headrace.manager.selection import selection
 from headrace.manager.settlement import Outcome
 from headrace.manager.submission import Submitted
@@ -386,6 +393,29 @@ class JobManager:
         """Why the job is not running, or that it is."""
         return await explanation.explain(self._context, job_id)
 
+    async def explain_queue(self, queue: str) -> QueueExplanation:
+        """What waits in the queue, and everything that keeps it from starting."""
+        return await queue_explanation.explain_queue(
+            self._context, validation.check_name(queue, "queue")
+        )
+
+    async def holders(self, queue: str, *, limit: int = holders.HOLDERS) -> Holders:
+        """Who holds the slots of the queue: `limit` leased jobs at most, and how many each worker has."""
+        return await holders.find_holders(
+            self._context, validation.check_name(queue, "queue"), limit
+        )
+
+    async def graph(
+        self, job_id: str, *, depth: int = job_graph.DEPTH, nodes_max: int = job_graph.NODES
+    ) -> JobGraph:
+        """The jobs around this one, up to `depth` links away and `nodes_max` in all, the nearest first.
+
+        Dependencies, what handlers have spawned, and redrives. Costs a few small reads per job shown.
+        """
+        return await job_graph.graph(
+            self._context, validation.check_id(job_id), depth=depth, nodes_max=nodes_max
+        )
+
     async def workers(self, since: datetime) -> tuple[WorkerSeen, ...]:
         """Workers that were heard of since then: what they ask for, and how many slots were taken."""
         seen = await presence.workers(self.store, validation.check_time(since, "since"))
@@ -407,8 +437,16 @@ class JobManager:
         query = EventQuery(after=after, tenant=self.tenant, job_id=job_id, limit=limit)
         return tuple(await self.store.events(query))
 
+    async def attempts(self, job_id: str, *, limit: int = ATTEMPTS) -> tuple[Attempt, ...]:
+        """The last claims of the job, oldest first: who ran it, for how long, and how each ended.
+
+        Read from what the log still holds of it; tracebacks of the last three that had one.
+        """
+        validation.check_limit(limit, "limit")
+        return await attempts.attempts(self._context, validation.check_id(job_id), limit)
+
     async def failed_attempts(
-        self, job_id: str, *, limit: int = attempts.FAILED_ATTEMPTS
+        self, job_id: str, *, limit: int = FAILED_ATTEMPTS
     ) -> tuple[FailedAttempt, ...]:
         """The last attempts that failed, oldest first, with tracebacks of the last three that had one."""
         validation.check_limit(limit, "limit")
@@ -838,6 +876,20 @@ class JobManager:
     async def schedules(self) -> tuple[Schedule, ...]:
         """All there are, in order of tenant and name."""
         return await schedules.find_all(self._context)
+
+    async def upcoming(self, count: int = 10, *, name: str | None = None) -> tuple[Upcoming, ...]:
+        """The next ticks, the soonest first: of all schedules that go on, or of this one, paused or not."""
+        return await schedules.upcoming(
+            self._context,
+            validation.check_limit(count, "count", maximum=schedules.UPCOMING_MAX),
+            None if name is None else validation.check_name(name, "name of the schedule"),
+        )
+
+    async def run_schedule(self, name: str) -> Job:
+        """Submit what the schedule submits, now and beside its ticks; each call makes one job."""
+        return await schedules.run_now(
+            self._context, validation.check_name(name, "name of the schedule")
+        )
 
     async def pause_schedule(self, name: str) -> Schedule:
         """Fire no tick until it is resumed. A manager that is bound to no tenant means the default one's."""

@@ -41,7 +41,9 @@ class Ahead(msgspec.Struct, frozen=True, kw_only=True):
         return f"queue {self.queue} ({which}, {jobs}{limits})"
 
 
-async def find_ahead(context: Context, job: Job, takers: Sequence[WorkerSeen]) -> tuple[Ahead, ...]:
+async def find_ahead(
+    context: Context, job: Job | Head, takers: Sequence[WorkerSeen]
+) -> tuple[Ahead, ...]:
     """What every one of these workers takes before the job, the first to go first.
 
     Nothing if one of them has nothing else to do first.
@@ -80,11 +82,11 @@ def _request(context: Context, worker: WorkerSeen) -> ClaimRequest:
     )
 
 
-def _goes_first(head: Head, job: Job) -> bool:
+def _goes_first(head: Head, job: Job | Head) -> bool:
     return (head.priority, head.run_at) < (job.priority, job.run_at)
 
 
-def _with(before: Ahead | None, head: Head, job: Job, *, limited: bool) -> Ahead:
+def _with(before: Ahead | None, head: Head, job: Job | Head, *, limited: bool) -> Ahead:
     """A lane more: counted on, or (a worker that asks otherwise saw it, too) once."""
     jobs = head.jobs if before is None else before.jobs + head.jobs
     return Ahead(

@@ -6,6 +6,7 @@ the schedule moves on: a crash in between repeats a submission that is then refu
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
@@ -34,10 +35,12 @@ from headrace.manager.schedule_records import (
     read,
     written,
 )
-from headrace.model import DEFAULT_TENANT, Job
+from headrace.model import DEFAULT_TENANT, Job, new_id
 from headrace.schedules import Schedule, tick_spec
 from headrace.spec import JobSpec
 from headrace.stores.base import Record
+
+UPCOMING_MAX = 1000
 
 
 class Unfired(msgspec.Struct, frozen=True):
@@ -56,6 +59,14 @@ class Fired(msgspec.Struct, frozen=True, kw_only=True):
     next_due: datetime | None = None
     """When the next tick comes. None: there is nothing to wait for."""
     unfired: tuple[Unfired, ...] = ()
+
+
+class Upcoming(msgspec.Struct, frozen=True, kw_only=True):
+    """A tick that is to come."""
+
+    at: datetime
+    name: str
+    tenant: str
 
 
 async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
@@ -112,6 +123,37 @@ async def remove(context: Context, name: str) -> bool:
         return bool(record.version)
 
     return await retried(once, _contention(name))
+
+
+async def upcoming(context: Context, count: int, name: str | None) -> tuple[Upcoming, ...]:
+    """The next ticks of all schedules that are not paused, or of one, paused or not, the soonest first."""
+    if name is None:
+        meant = [one for one in await find_all(context) if not one.paused]
+    else:
+        meant = [await _find_one(context, name)]
+    now = context.now()
+    ticks = (
+        Upcoming(at=at, name=one.name, tenant=one.tenant)
+        for one in meant
+        for at in schedules.upcoming(one, now, count)
+    )
+    return tuple(heapq.nsmallest(count, ticks, key=lambda tick: (tick.at, tick.tenant, tick.name)))
+
+
+async def run_now(context: Context, name: str) -> Job:
+    """Submit what the schedule submits, beside its ticks: none of those is touched. Each call makes a job."""
+    await context.synchronise()
+    schedule = await _find_one(context, name)
+    spec = msgspec.structs.replace(tick_spec(schedule, context.now()), id=new_id(), run_at=None)
+    submitted = await submission.submit(context, [spec], own_ids=True)
+    return submitted.job
+
+
+async def _find_one(context: Context, name: str) -> Schedule:
+    stored = _stored(context, await find_record(context, name, _own_tenant(context)))
+    if stored is None:
+        raise ScheduleNotFound(name)
+    return stored
 
 
 async def fire(context: Context, limit: int) -> Fired:
