@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 
 MESSAGE_CHARS_MAX = 300
@@ -26,3 +28,12 @@ def collapsed(message: str) -> str:
     for pattern, stand_in in _COMPILED:
         message = pattern.sub(stand_in, message)
     return message.strip()[:MESSAGE_CHARS_MAX]
+
+
+def fingerprint(type_: str, category: str | None, code: str | None, message: str | None) -> str:
+    """Names a group of errors: the same type of job, category, code and collapsed message.
+
+    Encrypted messages are None: such errors are told apart by the rest alone.
+    """
+    told = json.dumps([type_, category, code, message], ensure_ascii=False)
+    return hashlib.blake2b(told.encode(), digest_size=8).hexdigest()

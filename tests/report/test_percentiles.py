@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from headrace.report.percentiles import BUCKET_SECONDS, KNOWN, Spread
+from headrace.histograms import BUCKET_SECONDS
+from headrace.report.percentiles import KNOWN, Spread
 
 
 def exact(values: Sequence[float], fraction: float) -> float:

@@ -15,8 +15,8 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from headrace import error_groups
 from headrace.errors import InvalidInput
-from headrace.report import build, percentiles, read
-from headrace.spark.lake.gold import GOLD, errors, latency, objectives, of_lake, slo
+from headrace.report import build, read
+from headrace.spark.lake.gold import GOLD, errors, objectives, of_lake, slo
 from headrace.spark.lake.table import Sources, Table
 from headrace.spark.lake.views import schema_of
 from tests.report.history import Life, silver
@@ -494,7 +494,6 @@ def test_the_report_reads_what_the_transforms_give(by_hand: Computed, tmp_path: 
     report = build(read(tmp_path))
     assert [section.key for section in report.sections if section.is_empty] == []
     assert [figure.value for figure in report.figures][:2] == ["6", "60 %"]
-    assert percentiles.BUCKET_SECONDS == latency.BUCKET_SECONDS
 
 
 # --- error groups and objectives -----------------------------------------------------------------

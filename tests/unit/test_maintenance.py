@@ -102,6 +102,7 @@ async def test_ten_loops_make_one_job_of_each_tick(
     ticks = {kind: [job.run_at for job in jobs if job.type == kind] for kind in ("cron", "every")}
     assert sorted(ticks["cron"]) == [start + timedelta(minutes=n) for n in range(1, 6)]
     assert sorted(ticks["every"]) == [start + timedelta(seconds=20 * n) for n in range(1, 16)]
+    assert 15 < created.pop("history") <= 20  # events: the last may not be counted yet
     assert created == {"schedules": 20, "reap": 0, "lifetimes": 0, "sweep": 0, "retention": 0}
     # The first of ten random moments within a quarter of a second after the tick.
     assert max(job.created_at - job.run_at for job in jobs) < timedelta(seconds=0.25)
@@ -284,7 +285,8 @@ async def test_an_idle_loop_asks_the_store_about_once_in_two_seconds(clock: Manu
         await night.pass_(3600)
     assert store.asked.pop("find") == 1  # the newest job, once
     assert store.asked.pop("put_record") <= 3600 / 60  # how far the clock has come
-    assert set(store.asked) == {"lapsed", "outlived", "unseen", "records", "count"}
+    assert store.asked.pop("events") <= 2  # whether there is anything to count into recent history
+    assert set(store.asked) == {"lapsed", "outlived", "unseen", "records", "count", "tail"}
     assert sum(store.asked.values()) / 3600 < 0.55
 
 
@@ -384,7 +386,7 @@ async def test_trimming_is_a_step_only_where_a_policy_says_how_long(clock: Manua
 
 
 def test_steps_have_names_of_their_own() -> None:
-    assert len({one.name for one in (*DEFAULT_STEPS, TRIM_EVENTS)}) == len(DEFAULT_STEPS) + 1 == 6
+    assert len({one.name for one in (*DEFAULT_STEPS, TRIM_EVENTS)}) == len(DEFAULT_STEPS) + 1 == 7
 
 
 # --- on a live clock -----------------------------------------------------------------------------
@@ -439,6 +441,7 @@ async def test_once_runs_every_step_in_order(clock: ManualClock) -> None:
         ("lifetimes", 0),
         ("sweep", 0),
         ("schedules", 1),
+        ("history", 4),
         ("retention", 0),
     ]
     with pytest.raises(ZeroDivisionError):

@@ -15,9 +15,11 @@ from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.maintenance import DEFAULT_STEPS, Maintenance, Round, Step
 
+_COUNTS = {step.name: step.counts for step in DEFAULT_STEPS}
+
 
 class StepRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What one run of a step did. `count`: jobs changed, deleted or submitted."""
+    """What one run of a step did. `count`: jobs changed, deleted or submitted, or events counted."""
 
     step: str
     count: int
@@ -75,7 +77,7 @@ def _print_all(session: Session, rounds: tuple[Round, ...]) -> None:
         return
     width = max(len(one.step) for one in rounds)
     for one in rounds:
-        session.out.text(f"{one.step:<{width}}  {_jobs(one)}")
+        session.out.text(f"{one.step:<{width}}  {_count(one)}")
 
 
 def _print_live(session: Session, one: Round) -> None:
@@ -86,11 +88,11 @@ def _print_live(session: Session, one: Round) -> None:
         session.out.line(_record(one))
     else:
         now = duration.stamp(session.jobs.clock.now())
-        session.out.text(f"{now}  {one.step}  {_jobs(one)}")
+        session.out.text(f"{now}  {one.step}  {_count(one)}")
 
 
-def _jobs(one: Round) -> str:
-    return f"{one.count} job{'' if one.count == 1 else 's'}"
+def _count(one: Round) -> str:
+    return f"{one.count} {_COUNTS[one.step]}{'' if one.count == 1 else 's'}"
 
 
 def _record(one: Round) -> StepRecord:

@@ -17,6 +17,7 @@ from headrace.manager.overview import Overview
 from headrace.manager.queries import Found, Page, Stats
 from headrace.manager.queue_explanation import QueueExplanation
 from headrace.manager.readers import Lag, Reader
+from headrace.manager.rollups import ErrorGroups, History
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Unfired, Upcoming
 from headrace.manager.settlement import (
@@ -44,6 +45,7 @@ __all__ = [
     "Claimed",
     "Completed",
     "ErrorGroup",
+    "ErrorGroups",
     "Explanation",
     "Failed",
     "FailedAttempt",
@@ -51,6 +53,7 @@ __all__ = [
     "Found",
     "Heartbeats",
     "HeldJob",
+    "History",
     "Holders",
     "JobGraph",
     "JobManager",

@@ -24,6 +24,8 @@ class Cache:
     def __init__(self) -> None:
         self._records: dict[str, tuple[datetime, Mapping[str, Record]]] = {}
         self._backlogs: dict[tuple[str, str | None], BacklogEstimate] = {}
+        self.counted: tuple[str, int] | None = None
+        """Up to where in the log, and in which hour, nothing was left to be counted into recent history."""
 
     async def records(self, store: JobStore, kind: str, now: datetime) -> Mapping[str, Record]:
         """All records of a kind by name, as they were at most `FRESH_SECONDS` ago."""

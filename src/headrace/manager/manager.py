@@ -46,6 +46,7 @@ from headrace.manager import (
     readers,
     recovery,
     retention,
+    rollups,
     rotation,
     schedules,
     settlement,
@@ -74,6 +75,7 @@ from headrace.manager.placement import Draft
 from headrace.manager.queries import Found, Stats
 from headrace.manager.queue_explanation import QueueExplanation
 from headrace.manager.readers import Lag, Reader
+from headrace.manager.rollups import GROUPS, ErrorGroups, History
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Upcoming
 from headrace.manager.selection import selection
@@ -451,6 +453,57 @@ class JobManager:
         """The last attempts that failed, oldest first, with tracebacks of the last three that had one."""
         validation.check_limit(limit, "limit")
         return await attempts.failed_attempts(self._context, job_id, limit)
+
+    async def history(
+        self,
+        since: datetime,
+        until: datetime | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        minutes: bool | None = None,
+    ) -> History:
+        """What happened in that time, by minute or hour, tenant and queue: rates, ends, waits and runs.
+
+        Maintenance counts it from the log: minutes are kept for two days, hours for thirty. `minutes` asks
+        for these or for hours; None gives minutes for six hours or less. `until` None is now.
+        """
+        return await rollups.history(
+            self._context,
+            validation.check_time(since, "since"),
+            None if until is None else validation.check_time(until, "until"),
+            queues=validation.check_names(queues, "queue"),
+            minutes=minutes,
+        )
+
+    async def error_groups(
+        self,
+        since: datetime,
+        until: datetime | None = None,
+        *,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        limit: int = GROUPS,
+    ) -> ErrorGroups:
+        """The errors of that time, exact to five minutes, those that mean the same together.
+
+        A group is a type of job, a category, a code and a message with its variable parts collapsed; those of
+        encrypted jobs have no message. Counted from the log as `history` is.
+        """
+        return await rollups.error_groups(
+            self._context,
+            validation.check_time(since, "since"),
+            None if until is None else validation.check_time(until, "until"),
+            queues=validation.check_names(queues, "queue"),
+            types=validation.check_names(types, "type"),
+            limit=validation.check_limit(limit, "limit"),
+        )
+
+    async def cursor_at(self, at: datetime) -> str:
+        """The cursor after which the log tells of that time: before the first event that is not older.
+
+        Quick for what maintenance has counted; the log is read from its beginning for what was before.
+        """
+        return await rollups.cursor_at(self._context, validation.check_time(at, "at"))
 
     async def tail(self) -> str:
         """The cursor of the log's end: what is read after it is new."""
@@ -1007,6 +1060,13 @@ class JobManager:
     async def sweep(self, limit: int = LIMIT) -> int:
         """Finish releases that a crash left half done; how many jobs changed."""
         return await recovery.sweep(self._context, validation.check_limit(limit, "limit"))
+
+    async def roll_up(self, limit: int = rollups.EVENTS_MAX) -> int:
+        """Count the next events of the log into the minutes and hours of recent history; how many.
+
+        Each is counted once, whoever does it. Does nothing for one tenant: the log is everybody's.
+        """
+        return await rollups.roll(self._context, validation.check_limit(limit, "limit"))
 
     async def restamp(self) -> int:
         """After the store's clock was set back: bring back what it stamped ahead; how many jobs.

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from headrace.errors import NoReaders
-from headrace.manager import readers
+from headrace.manager import readers, rollups
 from headrace.manager.context import Context
 from headrace.manager.readers import Reader
 from headrace.model import Event
@@ -54,13 +54,13 @@ async def trim(
         return await _count(context, await _all(context, without_readers), before, limit)
     gone, goes_on = 0, True
     while goes_on and gone < limit:
-        known = await _all(context, without_readers)
+        known = await _all_holding(context, without_readers)
         batch = min(BATCH_EVENTS, limit - gone)
         went = await context.store.trim([one.cursor for one in known], before, batch)
         gone += went
         goes_on = went == batch
     first = await context.store.events(EventQuery(limit=1))
-    known = await readers.find_all(context)
+    known = await _all_holding(context, without_readers=True)
     return Trimmed(
         events=gone,
         held_back_by=await _in_the_way(context, known, first[0], before) if first else (),
@@ -72,6 +72,16 @@ async def _all(context: Context, without_readers: bool) -> tuple[Reader, ...]:  
     if not known and not without_readers:
         raise NoReaders
     return known
+
+
+async def _all_holding(context: Context, without_readers: bool) -> tuple[Reader, ...]:  # noqa: FBT001 - private
+    """With the rollup, if there is one: it counts what it can before it stands in the way."""
+    known = await _all(context, without_readers)
+    if await rollups.as_reader(context) is None:
+        return known
+    await rollups.roll(context)
+    rollup = await rollups.as_reader(context)
+    return known if rollup is None else (*known, rollup)
 
 
 async def _in_the_way(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from headrace.errors import NoReaders
+from headrace.manager import rollups
 from headrace.manager.changes import Changed
 from headrace.manager.schedules import Fired
 from headrace.model import State
@@ -27,6 +29,11 @@ SWEEP_SECONDS = 10.0
 SCHEDULE_SECONDS = 10.0
 """How long a new schedule may go unnoticed; ticks of those that are known are waited for."""
 RETENTION_SECONDS = 60.0
+HISTORY_SECONDS = 5.0
+HISTORY_IDLE_SECONDS = 30.0
+"""Where nothing has happened."""
+HISTORY_PART = 0.1
+"""While there are more events to count, counting them takes no larger part of the time than this."""
 
 
 class Maintained(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,6 +48,8 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     deleted: Mapping[State, int]
     trimmed: int = 0
     """Events of the log: none unless the policies say for how long they are kept."""
+    counted: int = 0
+    """Events that were counted into the minutes and hours of recent history."""
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +73,8 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     spread_seconds: float
     """Each rest is longer by up to this, at random, so that hosts do not all come at once."""
     run: Callable[[JobManager], Awaitable[Done]]
+    counts: str = "job"
+    """What its count is of, in the singular."""
 
 
 async def reap(manager: JobManager) -> Done:
@@ -105,6 +116,17 @@ async def fire_schedules(manager: JobManager) -> Done:
     )
 
 
+async def roll_up(manager: JobManager) -> Done:
+    """Count what happened into minutes and hours. Behind a busy log it rests for less, but rests."""
+    start = time.perf_counter()
+    count = await manager.roll_up()
+    rest = HISTORY_SECONDS if count else HISTORY_IDLE_SECONDS
+    if count >= rollups.EVENTS_MAX:
+        spent = time.perf_counter() - start
+        rest = min(HISTORY_SECONDS, spent * (1 / HISTORY_PART - 1))
+    return Done(count=count, rest_seconds=rest, results={"counted": count})
+
+
 async def trim_events(manager: JobManager) -> Done:
     """Trim the log of what is older than the policies say, and held by every reader."""
     try:
@@ -142,11 +164,22 @@ DEFAULT_STEPS = (
     Step(
         name="schedules", interval_seconds=SCHEDULE_SECONDS, spread_seconds=0.25, run=fire_schedules
     ),
+    Step(
+        name="history",
+        interval_seconds=HISTORY_SECONDS,
+        spread_seconds=1.0,
+        run=roll_up,
+        counts="event",
+    ),
     Step(name="retention", interval_seconds=RETENTION_SECONDS, spread_seconds=6.0, run=retain),
 )
 
 TRIM_EVENTS = Step(
-    name="events", interval_seconds=RETENTION_SECONDS, spread_seconds=6.0, run=trim_events
+    name="events",
+    interval_seconds=RETENTION_SECONDS,
+    spread_seconds=6.0,
+    run=trim_events,
+    counts="event",
 )
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
-BUCKET_SECONDS = tuple(factor * 10.0**power for power in range(-3, 4) for factor in (1, 2, 5))
-"""The upper bounds of the buckets in gold/latency; the last bucket has none."""
+from headrace.histograms import BUCKET_SECONDS
+
 KNOWN = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 """The percentiles that each row of gold/latency has of its own."""
 CLOSE = 0.1

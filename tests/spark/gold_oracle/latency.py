@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from headrace.spark.lake.gold.latency import BUCKET_SECONDS, PERCENTILES
+from headrace.histograms import BUCKET_SECONDS
+from headrace.spark.lake.gold.latency import PERCENTILES
 from tests.spark.gold_oracle.grouping import Groups, hour_of
 from tests.spark.oracle import Row
 

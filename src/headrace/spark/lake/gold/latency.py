@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from headrace.histograms import BUCKET_US
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.table import Check, Column, Sources, Table
 
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
-
-BUCKET_SECONDS = tuple(factor * 10.0**power for power in range(-3, 4) for factor in (1, 2, 5))
-"""Upper bounds of the buckets, 1 ms to 5000 s in steps of 1, 2, 5. One more bucket holds what is longer.
-
-Percentiles of several hours cannot be added up; the counts in buckets can."""
 
 _SPANS = {"wait": "started", "run": "ended"}
 """Each span, and what counts the attempts that have one."""
@@ -58,7 +54,7 @@ def _figures(span: str) -> Iterator[str]:
         yield f"{_percentile(span, fraction)} / 1e6D AS {span}_{name}_seconds"
     yield f"try_element_at({span}, -1) / 1e6D AS {span}_max_seconds"
     yield f"aggregate({span}, 0L, (total, one) -> total + one) / 1e6D AS {span}_sum_seconds"
-    bounds = ", ".join(f"{one * 1_000_000:.0f}L" for one in BUCKET_SECONDS)
+    bounds = ", ".join(f"{one}L" for one in BUCKET_US)
     below = f"transform(array({bounds}), bound -> size(filter({span}, one -> one <= bound)))"
     lows, highs = f"concat(array(0), {below})", f"concat({below}, array(size({span})))"
     yield f"zip_with({highs}, {lows}, (high, low) -> bigint(high - low)) AS {span}_buckets"
