@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from headrace.model import TERMINAL, Job, State
 from headrace.stores.base import Query
-from headrace.stores.memory.deadlines import Deadlines
 from headrace.stores.memory.lanes import Lanes
+from headrace.stores.memory.leases import Deadlines
 
 
 class Jobs:
@@ -86,25 +86,7 @@ class Jobs:
         children = self._by_parent.get(parent_id, {})
         return sorted((self._rows[job_id] for job_id in children), key=attrgetter("seq"))
 
-    def matching(self, query: Query) -> Iterator[Job]:
-        """In any order, and regardless of the query's limit."""
-        return (job for job in self._candidates(query) if _matches(job, query))
-
-    def _enter(self, job: Job) -> None:
-        self._rows[job.id] = job
-        self._by_state[job.state][job.id] = None
-        self.lanes.enter(job)
-        self._note_lease(job)
-
-    def _leave(self, job: Job) -> None:
-        del self._by_state[job.state][job.id]
-        self.lanes.leave(job)
-
-    def _note_lease(self, job: Job) -> None:
-        if job.lease_until is not None:
-            self.leases.note(job, job.lease_until)
-
-    def _candidates(self, query: Query) -> Iterable[Job]:
+    def candidates(self, query: Query) -> Iterable[Job]:
         """The smallest set at hand that holds every match."""
         sets: list[Collection[str]] = []
         if query.ids is not None:
@@ -119,23 +101,16 @@ class Jobs:
             return self._rows.values()
         return [self._rows[job_id] for job_id in min(sets, key=len)]
 
+    def _enter(self, job: Job) -> None:
+        self._rows[job.id] = job
+        self._by_state[job.state][job.id] = None
+        self.lanes.enter(job)
+        self._note_lease(job)
 
-def _matches(job: Job, query: Query) -> bool:
-    return (
-        query.tenant in (None, job.tenant)
-        and (query.queues is None or job.queue in query.queues)
-        and (query.types is None or job.type in query.types)
-        and (query.states is None or job.state in query.states)
-        and set(query.tags) <= set(job.tags)
-        and query.assignee in (None, job.assignee)
-        and (query.created_from is None or job.created_at >= query.created_from)
-        and (query.created_before is None or job.created_at < query.created_before)
-        and (
-            query.finalized_before is None
-            or (job.finalized_at is not None and job.finalized_at < query.finalized_before)
-        )
-        and (
-            query.after_seq is None
-            or (job.seq < query.after_seq if query.newest_first else job.seq > query.after_seq)
-        )
-    )
+    def _leave(self, job: Job) -> None:
+        del self._by_state[job.state][job.id]
+        self.lanes.leave(job)
+
+    def _note_lease(self, job: Job) -> None:
+        if job.lease_until is not None:
+            self.leases.note(job, job.lease_until)

@@ -1,8 +1,7 @@
-"""The event log in memory, and those who wait for it to grow."""
+"""The event log in memory."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice, takewhile
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event
 from headrace.stores.base import EventQuery
+from headrace.stores.memory.wait import Waiters
 
 
 class Log:
@@ -19,7 +19,7 @@ class Log:
         self._events: list[Event] = []
         self._trimmed = 0  # so many are gone: the seq of the last of them
         self._events_of: dict[str, list[Event]] = {}
-        self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
+        self.waiters = Waiters()
 
     def append(self, event: Event) -> None:
         seq = self._end + 1
@@ -61,6 +61,9 @@ class Log:
         self._trimmed += len(gone)
         return len(gone)
 
+    def wake(self) -> None:
+        self.waiters.wake()
+
     def has_more(self, after: str) -> bool:
         return _position(after) < self._end
 
@@ -68,21 +71,6 @@ class Log:
     def _end(self) -> int:
         """The seq of the last event there ever was."""
         return self._trimmed + len(self._events)
-
-    def enlist(self) -> asyncio.Event:
-        """What is set, in the caller's own loop, when the log has grown."""
-        grown = asyncio.Event()
-        self._waiters.append((asyncio.get_running_loop(), grown))
-        return grown
-
-    def dismiss(self, grown: asyncio.Event) -> None:
-        self._waiters = [waiter for waiter in self._waiters if waiter[1] is not grown]
-
-    def wake(self) -> None:
-        waiters, self._waiters = self._waiters, []
-        for loop, grown in waiters:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(grown.set)
 
 
 def _position(cursor: str) -> int:

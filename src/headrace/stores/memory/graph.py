@@ -53,11 +53,12 @@ class Edges:
                 del self._from[parent_id]
         self._outcomes.pop(child_id, None)
 
-    def from_parent(self, parent_id: str) -> list[Edge]:
-        return list(self._from.get(parent_id, {}).values())
-
-    def into_child(self, child_id: str) -> list[Edge]:
-        return list(self._into.get(child_id, {}).values())
+    def between(self, parent_id: str | None, child_id: str | None) -> list[Edge]:
+        """From the parent into the child; all that one of them has if the other is not given."""
+        if parent_id is not None:
+            edges = self._from.get(parent_id, {}).values()
+            return [edge for edge in edges if child_id in (None, edge.child_id)]
+        return [] if child_id is None else list(self._into.get(child_id, {}).values())
 
     def count_into(self, child_id: str) -> int:
         return len(self._into.get(child_id, {}))
