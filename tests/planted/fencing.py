@@ -14,7 +14,7 @@ from headrace.manager import limits as manager_limits
 from headrace.manager.context import Context
 from headrace.model import Change, Job
 from headrace.stores.base import JobStore, WorkerSeen
-from headrace.stores.memory import rows
+from headrace.stores.memory import commit
 from tests.planted.defect import Defect, patched
 
 _COMPARED = (
@@ -111,13 +111,15 @@ DEFECTS: dict[str, Defect] = {
         manager_limits, "catch_up", buckets_stay_ahead
     ),
     "a lease that comes back is void": patched(clock_recovery, "_end", leases_are_voided),
-    "a commit compares the version alone": patched(rows, "_compared", attrgetter("id", "version")),
-    "a commit believes what it is told of the tenant": patched(
-        rows, "_compared", _all_but("tenant")
+    "a commit compares the version alone": patched(
+        commit, "_compared", attrgetter("id", "version")
     ),
-    "a commit believes an invented token": patched(rows, "_compared", _all_but("token")),
-    "a commit believes that a job is running": patched(rows, "_compared", _all_but("state")),
+    "a commit believes what it is told of the tenant": patched(
+        commit, "_compared", _all_but("tenant")
+    ),
+    "a commit believes an invented token": patched(commit, "_compared", _all_but("token")),
+    "a commit believes that a job is running": patched(commit, "_compared", _all_but("state")),
     "a commit believes what it is told of the budget": patched(
-        rows, "_compared", _all_but("failures", "losses")
+        commit, "_compared", _all_but("failures", "losses")
     ),
 }

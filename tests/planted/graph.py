@@ -13,20 +13,21 @@ from headrace.manager.context import Context
 from headrace.manager.graph_reads import GraphReads
 from headrace.model import DependencyKind, Edge, Job, State
 from headrace.stores.base import Commit, Fence, Kin
-from headrace.stores.memory import MemoryStore
+from headrace.stores.memory import insert, leases
+from headrace.stores.memory.tables import Tables
 from tests.planted.defect import Defect, patched
 
 
 def forgetting(field: str) -> Defect:
     """The defect of not comparing one of the facts around a job."""
 
-    def forgets(self: MemoryStore, job_id: str, kin: Kin) -> bool:
-        return right_as_read(self, job_id, replace(kin, **{field: None}))
+    def forgets(tables: Tables, job_id: str, kin: Kin) -> bool:
+        return right_as_read(tables, job_id, replace(kin, **{field: None}))
 
-    return patched(MemoryStore, "_is_as_read", forgets)
+    return patched(insert, "is_as_read", forgets)
 
 
-right_as_read = MemoryStore._is_as_read
+right_as_read = insert.is_as_read
 
 
 async def joins_not_relied_on(self: GraphReads, parent_id: str) -> Sequence[str]:
@@ -103,8 +104,8 @@ def timeout_from_the_first_start(job: Job) -> datetime | None:
 right_holds = lifecycle.lease_holds
 
 
-def fence_knows_only_leases(self: MemoryStore, fence: Fence, now: datetime) -> bool:
-    job = self._jobs.get(fence.job_id)
+def fence_knows_only_leases(tables: Tables, fence: Fence, now: datetime) -> bool:
+    job = tables.jobs.get(fence.job_id)
     return (
         job is not None
         and job.token == fence.token
@@ -159,7 +160,7 @@ DEFECTS: dict[str, Defect] = {
     "the execution timeout counts from the first attempt": patched(
         lifecycle, "times_out_at", timeout_from_the_first_start
     ),
-    "the store's fence knows no deadlines": patched(MemoryStore, "_holds", fence_knows_only_leases),
+    "the store's fence knows no deadlines": patched(leases, "holds", fence_knows_only_leases),
     "what a late holder was refused for is not carried out": patched(
         deadlines, "enforce", not_enforced
     ),

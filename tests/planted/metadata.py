@@ -17,7 +17,7 @@ from headrace.model import Change, Job, State
 from headrace.policy import Policy
 from headrace.retry import Custom, StoredBackoff
 from headrace.spec import JobSpec
-from headrace.stores.memory import MemoryStore, lanes, rows
+from headrace.stores.memory import MemoryStore, lanes, update
 from headrace.stores.memory.jobs import Jobs
 from headrace.testing.conformance.job_model import backoffs
 from tests.planted.defect import Defect, patched
@@ -106,7 +106,7 @@ DEFECTS: dict[str, Defect] = {
         lanes.Lanes, "_is_live", entries_live_in_any_lane
     ),
     "new tags do not find a job": patched(Jobs, "update", tags_not_indexed),
-    "an update undoes heartbeats and notes": patched(rows, "updated", whole_row_written),
+    "an update undoes heartbeats and notes": patched(update, "updated", whole_row_written),
     "an update counts as a change of state": patched(
         lifecycle, "_effects_of_verb", counts_as_a_change_of_state
     ),

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from headrace.model import Job
 from headrace.stores.base import ClaimRequest, Head, Held, Pause, Record, Rewrite, Share
-from headrace.stores.memory import MemoryStore, counts, lanes, rows
-from headrace.stores.memory.jobs import Jobs
+from headrace.stores.memory import MemoryStore, claim, commit, lanes, update
 from headrace.stores.memory.records import Records
+from headrace.stores.memory.tables import Tables
 from tests.planted.defect import Defect, patched
 
 
@@ -33,7 +33,7 @@ right_take = lanes.Lanes.take
 async def stale_gates_accepted(
     self: MemoryStore, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
 ) -> Sequence[Job] | None:
-    present = [self._records.find(gate.kind, [gate.name]) for gate in gates]
+    present = [self._tables.records.find(gate.kind, [gate.name]) for gate in gates]
     return await right_claim_shares(
         self,
         request,
@@ -45,7 +45,7 @@ async def stale_gates_accepted(
 async def gates_not_written(
     self: MemoryStore, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
 ) -> Sequence[Job] | None:
-    if not all(self._records.is_current(gate) for gate in gates):
+    if not all(self._tables.records.is_current(gate) for gate in gates):
         return None
     return await right_claim_shares(self, request, shares, [])
 
@@ -96,11 +96,11 @@ def heads_of_all_tags(
 right_heads = lanes.Lanes.heads
 
 
-def lapsed_leases_held(jobs: Jobs, now: datetime, queues: Sequence[str]) -> list[Held]:
-    return right_held(jobs, datetime.min.replace(tzinfo=now.tzinfo), queues)
+def lapsed_leases_held(tables: Tables, now: datetime, queues: Sequence[str]) -> list[Held]:
+    return right_held(tables, datetime.min.replace(tzinfo=now.tzinfo), queues)
 
 
-right_held = counts.held
+right_held = claim.held
 
 
 async def leased_jobs_rewritten(self: MemoryStore, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
@@ -115,7 +115,7 @@ def rewriting_is_a_version(job: Job, rewrite: Rewrite) -> Job:
     return replace(right_rewritten(job, rewrite), version=job.version + 1)
 
 
-right_rewritten = rows.rewritten
+right_rewritten = update.rewritten
 
 
 def keys_share_a_lane(job: Job) -> lanes.LaneKey:
@@ -130,7 +130,7 @@ def logs_end_with_the_attempt(after: Job, stored: Job) -> Job:
     return kept if after.is_leased else replace(kept, log_json=None)
 
 
-right_keep_newer = rows.keep_newer
+right_keep_newer = commit.keep_newer
 
 DEFECTS: dict[str, Defect] = {
     "a gate does not stop plain claims": patched(Records, "names", lambda self, kind: ()),
@@ -150,9 +150,9 @@ DEFECTS: dict[str, Defect] = {
     ),
     "a claim by shares ignores tags": patched(lanes.Lanes, "take_shares", tags_ignored_by_shares),
     "heads count jobs without the tags": patched(lanes.Lanes, "heads", heads_of_all_tags),
-    "a lapsed lease is counted as held": patched(counts, "held", lapsed_leases_held),
+    "a lapsed lease is counted as held": patched(claim, "held", lapsed_leases_held),
     "a leased job is rewritten": patched(MemoryStore, "rewrite", leased_jobs_rewritten),
-    "rewriting makes a new version": patched(rows, "rewritten", rewriting_is_a_version),
+    "rewriting makes a new version": patched(update, "rewritten", rewriting_is_a_version),
     "a limit key is no part of the lane": patched(lanes, "_key", keys_share_a_lane),
-    "log lines end with the attempt": patched(rows, "keep_newer", logs_end_with_the_attempt),
+    "log lines end with the attempt": patched(commit, "keep_newer", logs_end_with_the_attempt),
 }

@@ -19,7 +19,7 @@ from tests.planted.defect import Defect, patched
 
 
 async def what_was_said_before_stays(self: MemoryStore, worker: WorkerSeen) -> None:
-    last = self._workers.get(worker.worker)
+    last = self._tables.queues._workers.get(worker.worker)
     await right_announce(self, replace(worker, slots=worker.slots or (last and last.slots)))
 
 

@@ -20,8 +20,8 @@ from headrace.manager.context import Context
 from headrace.model import Edge, Event, Job, State
 from headrace.retry import Exponential
 from headrace.stores.base import ClaimRequest, Commit, Committed, KeyScope, Pause
-from headrace.stores.memory import MemoryStore, lanes, rows
-from headrace.stores.memory.edges import Edges
+from headrace.stores.memory import MemoryStore, commit, lanes, leases
+from headrace.stores.memory.graph import Edges
 from headrace.stores.memory.keys import Keys
 from headrace.stores.memory.log import Log
 from headrace.testing.conformance import Case, load
@@ -221,16 +221,16 @@ DEFECTS: dict[str, Defect] = {
     "jobs are claimed before they are due": patched(lanes.Lanes, "_first", claims_what_is_not_due),
     "pauses are ignored": patched(lanes, "_matches", pause_ignored),
     "the version is not compared": patched(
-        MemoryStore, "_is_current", lambda self, read, *, lease_too: True
+        commit, "is_current", lambda tables, read, *, lease_too=False: True
     ),
     "together is ignored": patched(MemoryStore, "commit", together_ignored),
     "a reaper undoes a heartbeat": patched(MemoryStore, "commit", heartbeat_undone),
-    "a commit undoes notes": patched(rows, "keep_newer", lambda after, stored: after),
+    "a commit undoes notes": patched(commit, "keep_newer", lambda after, stored: after),
     "some events are not written": patched(Log, "append", events_dropped),
     "keys are never released": patched(Keys, "release", keys_kept),
     "keys that are kept are released": patched(Keys, "release", keys_always_released),
     "a fence is not checked": patched(
-        MemoryStore, "_holds", lambda self, fence, now: fence.job_id in self._jobs
+        leases, "holds", lambda tables, fence, now: fence.job_id in tables.jobs
     ),
     "the backoff has no memory": patched(
         Exponential, "delay", lambda self, failures, draw=0.5: 1.0
