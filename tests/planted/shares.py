@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from headrace.model import Job
 from headrace.stores.base import ClaimRequest, Head, Held, Pause, Record, Rewrite, Share
+from headrace.stores.columns import LaneKey
 from headrace.stores.memory import MemoryStore, claim, commit, lanes, update
 from headrace.stores.memory.records import Records
 from headrace.stores.memory.tables import Tables
@@ -118,7 +119,7 @@ def rewriting_is_a_version(job: Job, rewrite: Rewrite) -> Job:
 right_rewritten = update.rewritten
 
 
-def keys_share_a_lane(job: Job) -> lanes.LaneKey:
+def keys_share_a_lane(job: Job) -> LaneKey:
     return right_key(replace(job, limit_key=None))
 
 

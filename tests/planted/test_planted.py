@@ -20,6 +20,7 @@ from headrace.manager.context import Context
 from headrace.model import Edge, Event, Job, State
 from headrace.retry import Exponential
 from headrace.stores.base import ClaimRequest, Commit, Committed, KeyScope, Pause
+from headrace.stores.columns import LaneKey
 from headrace.stores.memory import MemoryStore, commit, lanes, leases
 from headrace.stores.memory.graph import Edges
 from headrace.stores.memory.keys import Keys
@@ -145,16 +146,14 @@ def claims_what_is_not_due(self: lanes.Lanes, heap: list[lanes.Entry]) -> lanes.
 right_first = lanes.Lanes._first
 
 
-def pause_ignored(key: lanes.LaneKey, request: ClaimRequest, pauses: Sequence[Pause]) -> bool:
+def pause_ignored(key: LaneKey, request: ClaimRequest, pauses: Sequence[Pause]) -> bool:
     return right_matches(key, request, [])
 
 
 right_matches = lanes._matches
 
 
-def tenant_ignored_by_claim(
-    key: lanes.LaneKey, request: ClaimRequest, pauses: Sequence[Pause]
-) -> bool:
+def tenant_ignored_by_claim(key: LaneKey, request: ClaimRequest, pauses: Sequence[Pause]) -> bool:
     return right_matches(key, replace(request, tenant=None), pauses)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Collection, Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -165,6 +166,17 @@ LANE_KEY: tuple[Column, ...] = _columns(
     "limit_key text null compared",
 )
 """What all jobs of a lane have in common."""
+
+
+class LaneKey(NamedTuple):
+    """Its values."""
+
+    tenant: str
+    queue: str
+    type: str
+    priority: int
+    limit_key: str | None
+
 
 LANE: tuple[Column, ...] = (
     *LANE_KEY,

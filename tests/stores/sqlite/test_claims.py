@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from headrace.model import Job, Priority
 from headrace.stores.base import GATE, ClaimRequest, Head, Pause, Record, Share
+from headrace.stores.columns import LaneKey
 from headrace.stores.sqlite import SqliteStore
-from headrace.stores.sqlite.lanes import LaneKey
 from tests.stores.sqlite.samples import NOW, insert, new_job, request
 
 

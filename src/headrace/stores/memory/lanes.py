@@ -16,17 +16,10 @@ from typing import NamedTuple
 
 from headrace.model import CLAIMABLE, Job, Priority, State
 from headrace.stores.base import ClaimRequest, Head, Pause, Share
+from headrace.stores.columns import LaneKey
 
 LOOKED_AT_MAX = 10_000
 """So many due jobs of a lane are gone through in search of one that is not."""
-
-
-class LaneKey(NamedTuple):
-    tenant: str
-    queue: str
-    type: str
-    priority: int
-    limit_key: str | None
 
 
 class Entry(NamedTuple):

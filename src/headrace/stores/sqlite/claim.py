@@ -21,9 +21,9 @@ from headrace import lifecycle
 from headrace.clock import to_us
 from headrace.model import Job
 from headrace.stores.base import GATE, ClaimRequest, Head, Held, Record, Share
+from headrace.stores.columns import LaneKey
 from headrace.stores.sqlite import queues, records, tags
 from headrace.stores.sqlite.commit import Writable, write
-from headrace.stores.sqlite.lanes import LaneKey
 from headrace.stores.sqlite.rows import jobs_by_seq, read_time, us_or_none
 from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from headrace.model import Event, Job, State
+from headrace.stores.columns import LaneKey
 from headrace.stores.sqlite.sql import json_list, query
 
 _ADD = query("lane_add")
@@ -21,14 +21,6 @@ STATES = tuple(State)
 """In the order of the columns of `lanes`."""
 
 _COLUMN = {state: index for index, state in enumerate(STATES)}
-
-
-class LaneKey(NamedTuple):
-    tenant: str
-    queue: str
-    type: str
-    priority: int
-    limit_key: str | None
 
 
 class Lanes:
