@@ -13,14 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from msgspec.structs import replace
 
 from headrace import JobManager, JobSpec, State, connect
 from headrace.errors import FleetFailed, FleetNotFound, FleetRunning, InvalidInput, InvalidLimit
 from headrace.model import EventKind
 from headrace.spark import fleet
-from headrace.spark.fleet import Fleet, FleetState, FleetStatus
+from headrace.spark.fleet import Fleet, FleetState, FleetStatus, status
 from headrace.spark.fleet.names import Place, place_of, worker_name
 from headrace.spark.fleet.plan import patient_master, shared_url
+from headrace.spark.fleet.record import FleetRecord
 from headrace.stores.base import EventQuery
 from headrace.worker import Settings
 
@@ -361,3 +363,28 @@ def test_a_workers_name_says_where_it_is() -> None:
     assert place_of(name, "a", "b") is None
     assert place_of(name, "a/b", "1f") is None
     assert place_of("host-12-ab", "a/b", "0f") is None
+
+
+async def test_a_driver_counts_a_bounded_number_of_events_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever others write meanwhile: it must beat, and pass a stop on."""
+    monkeypatch.setattr(status, "PAGE_EVENTS", 10)
+    async with await connect("memory:") as manager:
+        await manager.submit_many([JobSpec(type="t") for _ in range(100)])
+        now = manager.clock.now()
+        found = FleetRecord(
+            run="r",
+            place="m:app",
+            master="local[1]",
+            tasks=1,
+            started_at=now,
+            beat_at=now,
+            cursor="",
+        )
+        cursors = []
+        for _ in range(3):
+            cursor, _ = await status.count_on(manager, "f", found, pages=4)
+            found = replace(found, cursor=cursor)
+            cursors.append(len(await manager.events(after=cursor)))
+    assert cursors == [60, 20, 0]

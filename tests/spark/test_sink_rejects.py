@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from headrace import connect
+from headrace.spark.sink import reject_count
 from headrace.spark.sink.failures import BadRows, RejectsNotKept
 from headrace.spark.sink.rejects import keep_rejects
 from headrace.spark.sink.rows import BadRow
+from headrace.stores.base import Record
 from tests.spark.writing import jobs_of, payloads, run_task, write, writer
 
 
@@ -78,3 +82,28 @@ def test_a_task_that_will_fail_the_write_keeps_only_examples(
     done = run_task(own, [rows.slice(0, 30), rows.slice(30)])
     assert (done.bad, len(done.kept)) == (30, 10)
     assert [row.row for row in done.kept] == list(range(0, 20, 2))
+
+
+def test_tasks_together_keep_no_more_than_may_be_kept(
+    durable_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has fewer bad rows than may be kept; what they bring to the driver is bounded for all of them."""
+    monkeypatch.setattr(reject_count, "STEP_ROWS", 10)
+    rows = mixed(60)
+    options = {"bad_rows": "reject", "rejects": str(tmp_path / "rejects"), "rejects_max": "50"}
+    own = writer(durable_url, rows.schema, **options)
+    run_task(own, [rows], 0)  # its answer was lost: Spark asks again, and it counts once
+    done = [run_task(own, [rows.slice(0, 30), rows.slice(30)], part) for part in range(3)]
+    assert [one.bad for one in done] == [30, 30, 30]
+    assert [len(one.kept) for one in done] == [30, 10, 10]
+    with pytest.raises(BadRows, match="90 rows cannot be jobs"):
+        own.commit(list(done))
+    assert records(durable_url) == [], "nothing is left of the count"
+
+
+def records(url: str) -> list[Record]:
+    async def read() -> list[Record]:
+        async with await connect(url) as manager:
+            return list(await manager.store.records(reject_count.KIND))
+
+    return asyncio.run(read())

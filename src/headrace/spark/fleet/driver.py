@@ -25,7 +25,7 @@ from headrace.model import TERMINAL, State
 from headrace.spark.fleet import record
 from headrace.spark.fleet.plan import Plan
 from headrace.spark.fleet.record import FleetRecord
-from headrace.spark.fleet.status import FleetStatus, count_on, described
+from headrace.spark.fleet.status import TICK_PAGES_MAX, FleetStatus, count_on, described
 from headrace.spark.fleet.stopping import flagged
 from headrace.spark.fleet.taking import take_name
 from headrace.spark.fleet.task import OUTCOME_SCHEMA, Order, served
@@ -45,6 +45,8 @@ TICK_SECONDS = 1.0
 BEAT_SECONDS = 5.0
 _SLACK_SECONDS = 20.0
 """After the grace period: outcomes are written, Spark hears of the end."""
+END_PAGES_MAX = 200
+"""At its end a driver counts what it is behind with, up to two million events."""
 _LOOK_COST = 20
 """A look for jobs that are left costs at most a twentieth of the time."""
 _NEVER_STARTED_FAILURES = 5
@@ -173,7 +175,7 @@ class Driver:
 
     async def _tick(self) -> None:
         manager, now = self._manager, self._manager.clock.now()
-        cursor, tallies = await count_on(manager, self.name, self._record)
+        cursor, tallies = await count_on(manager, self.name, self._record, pages=TICK_PAGES_MAX)
         wants_stop = self._told.is_set() or await self._is_drained()
         beats = time.monotonic() - self._beat_at >= BEAT_SECONDS
 
@@ -236,7 +238,9 @@ class Driver:
 
     async def _end(self, failure: str | None) -> None:
         now = self._manager.clock.now()
-        cursor, tallies = await count_on(self._manager, self.name, self._record)
+        cursor, tallies = await count_on(
+            self._manager, self.name, self._record, pages=END_PAGES_MAX
+        )
         ended = replace(
             self._record,
             cursor=cursor,

@@ -23,6 +23,8 @@ ALIVE_FOR = timedelta(seconds=15)
 PAGE_EVENTS = 10_000
 PAGES_MAX = 20
 """A look at the status counts at most so much by itself; the driver goes on counting."""
+TICK_PAGES_MAX = 5
+"""The driver counts no more between two beats, or a busy store would keep it from beating at all."""
 
 
 class FleetState(enum.StrEnum):
@@ -94,11 +96,11 @@ async def fleets(manager: JobManager) -> tuple[FleetStatus, ...]:
 
 
 async def count_on(
-    manager: JobManager, name: str, found: FleetRecord, *, pages: int | None = None
+    manager: JobManager, name: str, found: FleetRecord, *, pages: int
 ) -> tuple[str, Mapping[int, TaskTally]]:
-    """The cursor and the tallies after what the log holds by now, or so many pages of it."""
+    """The cursor and the tallies after what the log holds by now, or after so many pages of it."""
     cursor, tallies = found.cursor, found.tallies
-    while pages is None or pages > 0:
+    while pages > 0:
         try:
             events = await manager.store.events(EventQuery(after=cursor, limit=PAGE_EVENTS))
         except LogTrimmed as trimmed:
@@ -109,7 +111,7 @@ async def count_on(
             cursor = events[-1].cursor
         if len(events) < PAGE_EVENTS:
             break
-        pages = None if pages is None else pages - 1
+        pages -= 1
     return cursor, tallies
 
 

@@ -33,6 +33,10 @@ class TaskDone(WriterCommitMessage):
     bad: int = 0
     kept: list[BadRow] = field(default_factory=list)
     """Of the bad rows: examples, or all of them if they are to be kept."""
+    counted: int = 0
+    """So many bad rows the other tasks of the write have been told of."""
+    too_many: bool = False
+    """All tasks together have more than may be kept: the driver will refuse the write."""
     staged: bytes = b""
     """All-or-nothing: rows that the driver is to submit, as an Arrow stream."""
     attempt: int = 0

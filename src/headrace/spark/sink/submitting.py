@@ -74,7 +74,8 @@ class Submitter:
     def is_failing(self, batch: Batch | None = None) -> bool:
         """The driver will refuse the write: to store more would be of no use."""
         most = 0 if self.options.rejects is None else self.options.rejects_max
-        return self.done.bad + (0 if batch is None else len(batch.problems)) > most
+        here = self.done.bad + (0 if batch is None else len(batch.problems))
+        return self.done.too_many or here > most
 
     async def _store(self, batch: Batch, rows: Sequence[Row]) -> None:
         if self.is_failing(batch):

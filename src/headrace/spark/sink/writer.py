@@ -15,6 +15,7 @@ from pyspark.sql.datasource import (
 
 from headrace import validation
 from headrace.errors import InvalidInput
+from headrace.spark.sink import reject_count
 from headrace.spark.sink.columns import check_schema
 from headrace.spark.sink.failures import BadRows, RejectsNotKept
 from headrace.spark.sink.message import TaskDone
@@ -22,6 +23,7 @@ from headrace.spark.sink.naming import Naming, new_write_id
 from headrace.spark.sink.opening import application, key_ring, open_manager
 from headrace.spark.sink.options import SinkOptions
 from headrace.spark.sink.paths import forget_staged, part_writer, store_staged
+from headrace.spark.sink.reject_count import RejectCount
 from headrace.spark.sink.rejects import keep_rejects
 from headrace.spark.sink.rows import Reader
 
@@ -59,8 +61,11 @@ class _Write:
                 manager, self.options, Reader(self.options, naming, self.tenant), done
             ) as part,
         ):
+            count = RejectCount(manager, done, self.options.rejects_max)
             for batch in batches:
                 await part.submit(batch)
+                if self.options.rejects is not None:
+                    await count.look()
             await part.finish()
         return done
 
@@ -70,11 +75,17 @@ class _Write:
         In this order: if the rejects cannot be kept, nothing of an all-or-nothing write is stored.
         """
         parts = [one for one in messages if isinstance(one, TaskDone)]
+        if any(part.counted for part in parts):
+            asyncio.run(self._forget_count(parts[0].write_id))
         self._refuse_if_bad(parts)
         if self.options.rejects is not None and parts:
             self._keep_rejects(self.options.rejects, parts, batch)
         if self.options.atomic and parts:
             asyncio.run(self._store_staged(parts))
+
+    async def _forget_count(self, write_id: str) -> None:
+        async with await open_manager(self.options, primary_key=self.primary_key) as manager:
+            await reject_count.forget(manager, write_id)
 
     async def _store_staged(self, parts: Sequence[TaskDone]) -> None:
         async with await open_manager(self.options, primary_key=self.primary_key) as manager:
