@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import socket
 from collections.abc import AsyncIterator, Iterable
 from datetime import datetime
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
+from headrace.clock import Clock
 from headrace.connect import connect
 from headrace.manager import JobManager
 from headrace.server import Application, create_app
@@ -56,8 +61,8 @@ class Server:
         await self.manager.close()
 
 
-async def serve(url: str, **options: Any) -> Server:
-    manager = await connect(url)
+async def serve(url: str, *, clock: Clock | None = None, **options: Any) -> Server:
+    manager = await connect(url, clock=clock)
     return Server(manager, create_app(manager, **options))
 
 
@@ -75,6 +80,26 @@ async def stored(store_url: str) -> AsyncIterator[Server]:
     served = await serve(store_url)
     yield served
     await served.close()
+
+
+@contextlib.asynccontextmanager
+async def listening(application: Application) -> AsyncIterator[str]:
+    """The application behind a real socket of this machine; its address."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    config = uvicorn.Config(
+        application, http="httptools", log_config=None, timeout_graceful_shutdown=1
+    )
+    server = uvicorn.Server(config)
+    server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+    serving = asyncio.create_task(server.serve(sockets=[listener]))
+    try:
+        while not server.started:
+            await asyncio.sleep(0.01)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        await serving
+        listener.close()
 
 
 def ids(jobs: Iterable[dict[str, object]]) -> list[object]:

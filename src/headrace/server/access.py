@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import ipaddress
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from datetime import datetime
 from urllib.parse import urlsplit
@@ -13,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.requests import HTTPConnection
 
-from headrace.errors import Forbidden, Unauthenticated
+from headrace.errors import Forbidden, TooManyRequests, Unauthenticated
 from headrace.manager import JobManager
 from headrace.tokens import Scope, Token
 
@@ -21,6 +22,10 @@ COOKIE = "headrace_session"
 KNOWN_SECONDS = 0.5
 """So long a token is taken for what it was: a revoked one is dead within a second, on every replica."""
 KNOWN_TOKENS_MAX = 10_000
+FAILURES_MAX = 10
+"""Failed sign-ins of one address within a minute; then it must wait."""
+FAILURES_SECONDS = 60.0
+ADDRESSES_MAX = 10_000
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 READING = frozenset({Scope.READ, Scope.READ_PAYLOAD})
 
@@ -123,3 +128,27 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
+
+
+class Failures:
+    """Failed sign-ins, by the address they came from."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, deque[float]] = {}
+
+    def check(self, address: str) -> None:
+        """Raises TooManyRequests where there were too many."""
+        times = self._times.get(address)
+        now = time.monotonic()
+        while times and now - times[0] > FAILURES_SECONDS:
+            times.popleft()
+        if times and len(times) >= FAILURES_MAX:
+            raise TooManyRequests(
+                "too many sign-ins have failed; nobody was signed in",
+                retry_after=FAILURES_SECONDS - (now - times[0]),
+            )
+
+    def note(self, address: str) -> None:
+        if len(self._times) >= ADDRESSES_MAX:
+            self._times.clear()
+        self._times.setdefault(address, deque()).append(time.monotonic())

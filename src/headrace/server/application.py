@@ -344,9 +344,11 @@ class Answering:
             (b"x-accel-buffering", b"no"),
             (b"x-content-type-options", b"nosniff"),
         ]
+        # Where there is no room for it, the first piece raises: then the answer is a problem.
+        first = await anext(answer.pieces)
         self._started = True
         await self._send_message({"type": "http.response.start", "status": 200, "headers": headers})
-        sending = asyncio.create_task(self._send_pieces(answer))
+        sending = asyncio.create_task(self._send_pieces(first, answer))
         leaving = asyncio.create_task(self._gone())
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -356,7 +358,8 @@ class Answering:
             with contextlib.suppress(asyncio.CancelledError, OSError):
                 await sending
 
-    async def _send_pieces(self, answer: Stream) -> None:
+    async def _send_pieces(self, first: bytes, answer: Stream) -> None:
+        await self._send_message({"type": "http.response.body", "body": first, "more_body": True})
         async with contextlib.aclosing(answer.pieces) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
                 await self._send_message(

@@ -1,11 +1,26 @@
 """Which handler serves which route: every route of the table has one."""
 
 from headrace.api.table import ROUTES
-from headrace.server import jobs, probes
+from headrace.server import (
+    administration,
+    events,
+    jobs,
+    probes,
+    queues,
+    schedules,
+    sessions,
+    work,
+)
 from headrace.server.call import Handlers
 
 HANDLERS: Handlers = {
     **jobs.HANDLERS,
+    **work.HANDLERS,
+    **events.HANDLERS,
+    **queues.HANDLERS,
+    **schedules.HANDLERS,
+    **sessions.HANDLERS,
+    **administration.HANDLERS,
     **probes.HANDLERS,
 }
 

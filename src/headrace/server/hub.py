@@ -159,6 +159,11 @@ class Hub:
 
     # --- streams ----------------------------------------------------------------------------------
 
+    def check_room(self) -> None:
+        """Raises TooManyRequests where as many streams are open as may be."""
+        if self.streams >= self._streams_max:
+            raise TooManyRequests(f"{self.streams} streams are open already; try again later")
+
     async def stream(
         self, manager: JobManager, view: View, after: str | None
     ) -> AsyncIterator[bytes | Missed | Reset | None]:
@@ -166,13 +171,12 @@ class Hub:
 
         None is given now and then, so that whoever sends can look after the stream.
         """
-        if self.streams >= self._streams_max:
-            raise TooManyRequests(f"{self.streams} streams are open already; try again later")
         self.streams += 1
         try:
             await self._start()
             cursor = self._cursor if after is None else after
             place = self._end if after is None else None
+            yield None  # from here on nothing is missed
             while True:
                 if place is None:
                     async for piece in self._catch_up(manager, view, cursor):

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
+from collections import Counter
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -19,6 +22,7 @@ from headrace.server.access import (
     KNOWN_TOKENS_MAX,
     READING,
     Access,
+    Failures,
     SignIn,
     Tokens,
     access_of,
@@ -98,8 +102,10 @@ class Service:
         self.bounds = bounds or Bounds()
         self._sign_in = sign_in
         self._tokens = Tokens()
+        self.failures = Failures()
         self._hubs: WeakKeyDictionary[asyncio.AbstractEventLoop, Hub] = WeakKeyDictionary()
         self._allowances: dict[str | None, Allowance] = {}
+        self._streams: Counter[str | None] = Counter()
 
     async def _open(self, store: JobStore | None) -> JobManager:
         assert self.app is not None
@@ -164,7 +170,7 @@ class Service:
         if self.open_to_all:
             check_own_host(request)
             check_origin(request)
-            return EVERYBODY
+            return msgspec.structs.replace(EVERYBODY, tenant=(await self.operator()).tenant)
         return None
 
     async def access_by_secret(self, secret: str) -> Access | None:
@@ -181,6 +187,20 @@ class Service:
         if access is None:
             raise Unauthenticated("show a token that is good: Authorization: Bearer hdr_…")
         return access
+
+    @contextlib.contextmanager
+    def streams_of(self, access: Access) -> Iterator[None]:
+        """Around one event stream. Raises TooManyRequests where the token has too many."""
+        key = access.token_id
+        if self._streams[key] >= self.bounds.token_streams_max and key is not None:
+            raise TooManyRequests(f"this token has {self._streams[key]} streams open already")
+        self._streams[key] += 1
+        try:
+            yield
+        finally:
+            self._streams[key] -= 1
+            if not self._streams[key]:
+                del self._streams[key]
 
     def count_request(self, access: Access) -> None:
         """Raises TooManyRequests where the token has asked more often than it may."""
