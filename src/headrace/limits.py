@@ -15,7 +15,7 @@ import msgspec
 from msgspec.structs import force_setattr, replace
 
 from headrace import validation
-from headrace.duration import DELAY_SECONDS_MAX, Seconds
+from headrace.duration import DELAY_SECONDS_MAX, Seconds, parse
 from headrace.errors import InvalidInput, InvalidLimit, StoreCorrupt
 
 NS = 1_000_000_000
@@ -62,8 +62,20 @@ class Rate(msgspec.Struct, frozen=True, omit_defaults=True):
                 f"{self.capacity}; {validation.UNCHANGED}"
             )
 
+    @classmethod
+    def parse(cls, text: str, burst: int | None = None) -> Rate:
+        """A rate as people write it: 5/s, 100/m, 5/10s."""
+        jobs, slash, span = text.partition("/")
+        try:
+            if not slash or not span:
+                raise ValueError(text)  # noqa: TRY301 - one message for all that is not a rate
+            seconds = parse(span if span[0].isdecimal() else f"1{span}")
+            return cls(int(jobs), seconds, burst)
+        except ValueError:
+            raise InvalidLimit(f"{text!r} is not a rate: write 5/s, 100/m or 1/10s") from None
+
     def __str__(self) -> str:
-        """As it is written on a command line: 5/s, 100/m, 5/10s."""
+        """As `parse` reads it."""
         seconds = f"{self.per_seconds:f}".rstrip("0").rstrip(".")
         return f"{self.jobs}/{_UNITS.get(self.per_seconds, f'{seconds}s')}"
 

@@ -9,7 +9,6 @@ import click
 import msgspec
 from msgspec.structs import replace
 
-from headrace import duration
 from headrace.cli.exits import Exit
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command, group
@@ -71,13 +70,8 @@ def limits() -> None:
 
 
 def _rate(text: str) -> Rate:
-    jobs, slash, span = text.partition("/")
     try:
-        if not slash or not span:
-            raise ValueError(text)  # noqa: TRY301 - one message for all that is not a rate
-        return Rate(int(jobs), duration.parse(span if span[0].isdecimal() else f"1{span}"))
-    except ValueError:
-        raise ValueError(f"{text!r} is not a rate: write 5/s, 100/m or 1/10s") from None
+        return Rate.parse(text)
     except InvalidInput as error:
         raise ValueError(error.message) from error
 
