@@ -1,0 +1,172 @@
+"""The list of jobs: filters in the address, pages by cursor, and how far it has looked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from headrace import duration
+from headrace.dashboard.asked import Asked, View
+from headrace.dashboard.links import Value
+from headrace.dashboard.same import Same, command, curl
+from headrace.errors import InvalidInput
+from headrace.manager import Found
+from headrace.model import TERMINAL, State
+
+PAGE_JOBS = 50
+GROUPS: Mapping[str, Sequence[State]] = {
+    "waiting": (State.BLOCKED, State.PENDING, State.RETRYING, State.LOST),
+    "running": (State.RUNNING, State.CANCELLING),
+    "failed": (State.FAILED, State.DEAD),
+    "ended": tuple(state for state in State if state in TERMINAL),
+}
+"""What people look for most, in one click."""
+
+
+@dataclass(frozen=True)
+class Filters:
+    """What is looked for, as it stands in the address."""
+
+    states: tuple[str, ...] = ()
+    queues: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    worker: str | None = None
+    since: str | None = None
+    until: str | None = None
+    oldest_first: bool = False
+
+    @classmethod
+    def asked(cls, asked: Asked) -> Filters:
+        return cls(
+            states=asked.words("state"),
+            queues=asked.words("queue"),
+            types=asked.words("type"),
+            tags=asked.words("tag"),
+            worker=asked.word("worker"),
+            since=asked.word("since"),
+            until=asked.word("until"),
+            oldest_first=asked.word("order") == "oldest",
+        )
+
+    @property
+    def query(self) -> dict[str, Value]:
+        """The same for an address."""
+        return {
+            "state": self.states,
+            "queue": self.queues,
+            "type": self.types,
+            "tag": self.tags,
+            "worker": self.worker,
+            "since": self.since,
+            "until": self.until,
+            "order": "oldest" if self.oldest_first else None,
+        }
+
+    @property
+    def are_none(self) -> bool:
+        return self == Filters(oldest_first=self.oldest_first)
+
+    def chips(self) -> Sequence[tuple[str, str, Mapping[str, Value]]]:
+        """Each filter: its name, its value, and the query without it."""
+        found: list[tuple[str, str, Mapping[str, Value]]] = []
+        for name, value in self.query.items():
+            if name == "order" or value is None:
+                continue
+            several = isinstance(value, tuple)
+            for one in value if several else (value,):  # type: ignore[union-attr]  # a tuple
+                left: Value = tuple(v for v in value if v != one) if several else None  # type: ignore[union-attr]
+                found.append((name, str(one), {**self.query, name: left}))
+        return found
+
+    def find(self, asked: Asked, *, limit: int, cursor: str | None) -> Found:
+        now = asked.now
+        return asked.manager.find(
+            queues=self.queues or None,
+            types=self.types or None,
+            states=self.states or None,
+            tags=self.tags,
+            assignee=self.worker,
+            created_from=None if self.since is None else moment(self.since, now),
+            created_before=None if self.until is None else moment(self.until, now),
+            newest_first=not self.oldest_first,
+            limit=limit,
+            cursor=cursor,
+        )
+
+
+def moment(text: str, now: datetime) -> datetime:
+    """A time, or how long ago: `2026-11-19T14:02Z`, `2h`, `7d`. Without a zone it is UTC."""
+    try:
+        return now - duration_of(text)
+    except ValueError:
+        pass
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(
+            f"{text!r} is neither a time (2026-12-01T09:00Z) nor how long ago (2h, 7d); nothing was read"
+        ) from None
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+def duration_of(text: str) -> timedelta:
+    return timedelta(seconds=duration.parse(text))
+
+
+async def jobs(asked: Asked) -> View:
+    filters = Filters.asked(asked)
+    cursor = asked.word("cursor")
+    page = await filters.find(asked, limit=PAGE_JOBS, cursor=cursor)
+    last = page.jobs[-1] if page.jobs else None
+    return View(
+        "jobs.html",
+        "Jobs",
+        {
+            "filters": filters,
+            "jobs": page.jobs,
+            "older": None
+            if page.cursor is None
+            else asked.links.with_query("jobs", filters.query, cursor=page.cursor),
+            "first": None if cursor is None else asked.links.with_query("jobs", filters.query),
+            "looked_to": None if last is None else last.created_at,
+            "groups": GROUPS,
+            "several_tenants": asked.is_operator and len({job.tenant for job in page.jobs}) > 1,
+        },
+        same=(_same(asked, filters),),
+        topics=_topics(filters),
+        # A page further back is what somebody is reading: it changes when its jobs do.
+        every_seconds=None if cursor is not None else 5.0,
+    )
+
+
+def _same(asked: Asked, filters: Filters) -> Same:
+    options = {
+        "queue": filters.queues,
+        "type": filters.types,
+        "state": filters.states,
+        "tag": filters.tags,
+        "worker": filters.worker,
+        "created_from": _told(filters.since, asked.now),
+        "created_before": _told(filters.until, asked.now),
+    }
+    line = command(
+        "list",
+        **options,
+        oldest_first="" if filters.oldest_first else None,
+        tenant=asked.manager.tenant,
+    )
+    return Same("List these jobs", line, curl(asked.address, "/jobs", query=options))
+
+
+def _told(text: str | None, now: datetime) -> str | None:
+    return None if text is None else moment(text, now).isoformat(timespec="seconds")
+
+
+def _topics(filters: Filters) -> Sequence[str]:
+    if filters.queues:
+        return [f"queue:{name}" for name in filters.queues]
+    if filters.types:
+        return [f"type:{name}" for name in filters.types]
+    return ["*"]
