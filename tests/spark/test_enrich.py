@@ -17,8 +17,8 @@ from headrace import State, connect
 from headrace.errors import InvalidInput
 from headrace.limits import QueueLimits, Rate
 from headrace.model import EventKind
-from headrace.spark.enriching import Progress
-from headrace.spark.enriching.failures import EnrichmentFailed
+from headrace.spark.enrichment import Progress
+from headrace.spark.enrichment.failures import EnrichmentFailed
 from headrace.spark.fleet import Fleet
 from headrace.stores.base import EventQuery
 from tests.spark.calls import QUICK, Calls, numbers, run, states
@@ -160,7 +160,7 @@ def test_ctrl_c_lets_the_fleet_finish_what_it_holds(
 @pytest.mark.long
 def test_a_task_can_be_named_and_run_elsewhere(spark: SparkSession, sqlite_calls: Calls) -> None:
     """As for a service whose code is not here: only the name and the store are known."""
-    from headrace.spark.enriching.hands import LocalWorker
+    from headrace.spark.enrichment.workers import LocalWorker
 
     worker = LocalWorker(sqlite_calls.app, QUICK)
     try:

@@ -16,8 +16,8 @@ from headrace import JobSpec, State, connect
 from headrace.errors import StoreUnavailable
 from headrace.limits import QueueLimits
 from headrace.manager.queries import Stats
-from headrace.spark.enriching import executors, waiting
-from headrace.spark.enriching.request import Request
+from headrace.spark.enrichment import executors, waiting
+from headrace.spark.enrichment.request import Request
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Gold: values worked out by hand, the same rows from any hour on, and checks that can fail."""
+"""Gold: values worked out by handle, the same rows from any hour on, and checks that can fail."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def some(row: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
     return tuple(row[name] for name in names)
 
 
-# --- by hand -------------------------------------------------------------------------------------
+# --- by handle -------------------------------------------------------------------------------------
 
 
 Computed = Mapping[str, pa.Table]

@@ -1,4 +1,4 @@
-"""What the readers hand to Spark: every column of every table, predicates, slices. Without Spark itself."""
+"""What the readers handle to Spark: every column of every table, predicates, slices. Without Spark itself."""
 
 from __future__ import annotations
 

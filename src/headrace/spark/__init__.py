@@ -4,7 +4,7 @@ Needs the extra: pip install 'headrace[spark]'.
 """
 
 from headrace.spark.datasource import FORMAT, HeadraceDataSource, register
-from headrace.spark.enriching import enrich
+from headrace.spark.enrichment import enrich
 from headrace.spark.session import session
 
 __all__ = ["FORMAT", "HeadraceDataSource", "enrich", "register", "session"]

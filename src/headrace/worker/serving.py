@@ -35,7 +35,7 @@ def serve(app: Headrace, settings: Settings, probe: WorkerProbe | None = None) -
     An error of the worker itself ends it with ENDED_BY_ERROR, once it has given back what it held. What
     Headrace raises, such as StoreUnavailable, is the caller's to tell.
     """
-    calm_the_collector()
+    tune_gc()
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         code = runner.run(_serve(app, settings, probe))
     if threads_are_stuck():
@@ -92,7 +92,7 @@ async def _serve(app: Headrace, settings: Settings, probe: WorkerProbe | None) -
     return code
 
 
-def calm_the_collector() -> None:
+def tune_gc() -> None:
     """Look for cycles of garbage less often.
 
     Jobs, changes and events are many and short-lived, and none of them is part of a cycle: with Python's

@@ -1,9 +1,9 @@
 """Fleets: workers inside the tasks of a Spark cluster, told and watched through the store."""
 
 from headrace.spark.fleet.plan import Fleet
-from headrace.spark.fleet.starting import RunningFleet, run, start
+from headrace.spark.fleet.record import stop
+from headrace.spark.fleet.runner import RunningFleet, run, start
 from headrace.spark.fleet.status import FleetState, FleetStatus, WorkerStatus, fleet_status, fleets
-from headrace.spark.fleet.stopping import stop
 
 __all__ = [
     "Fleet",

@@ -23,12 +23,11 @@ from headrace.errors import FleetFailed, FleetNotFound, StoreError
 from headrace.manager import JobManager
 from headrace.model import TERMINAL, State
 from headrace.spark.fleet import record
+from headrace.spark.fleet.acquire import acquire_name
 from headrace.spark.fleet.plan import Plan
-from headrace.spark.fleet.record import FleetRecord
+from headrace.spark.fleet.record import FleetRecord, with_stop_flag
 from headrace.spark.fleet.status import TICK_PAGES_MAX, FleetStatus, count_on, described
-from headrace.spark.fleet.stopping import flagged
-from headrace.spark.fleet.taking import take_name
-from headrace.spark.fleet.task import OUTCOME_SCHEMA, Order, served
+from headrace.spark.fleet.task import OUTCOME_SCHEMA, Order, task_function
 from headrace.spark.reasons import reason
 from headrace.spark.session import is_remote
 from headrace.stores.base import Query
@@ -77,7 +76,7 @@ class Driver:
     async def open(cls, planned: Plan, master: str, on_status: OnStatus | None) -> Driver:
         manager = await connect(planned.url, tenant=planned.tenant)
         try:
-            found = await take_name(manager, planned, master)
+            found = await acquire_name(manager, planned, master)
         except BaseException:
             await manager.close()
             raise
@@ -165,7 +164,7 @@ class Driver:
                 if not is_remote(spark):
                     spark.sparkContext.setJobGroup(self._tag, f"fleet {self.name}")
                 rows = spark.range(0, fleet.tasks, 1, fleet.tasks)
-                outcomes = rows.mapInArrow(served(order), OUTCOME_SCHEMA).collect()
+                outcomes = rows.mapInArrow(task_function(order), OUTCOME_SCHEMA).collect()
                 done.set_result([one["failure"] for one in outcomes])
             except BaseException as error:  # noqa: BLE001 - it is told where it is waited for
                 done.set_exception(error)
@@ -184,14 +183,16 @@ class Driver:
                 return one
             if beats:
                 one = replace(one, beat_at=now, cursor=cursor, tallies=tallies)
-            return flagged(one, now) if wants_stop else one
+            return with_stop_flag(one, now) if wants_stop else one
 
         try:
             stored = await record.change(manager.store, self.name, written)
         except FleetNotFound:
-            stored = flagged(self._record, now)  # somebody deleted it: so do the workers take it
+            stored = with_stop_flag(
+                self._record, now
+            )  # somebody deleted it: so do the workers take it
         if stored.run != self._record.run:
-            stored = flagged(self._record, now)
+            stored = with_stop_flag(self._record, now)
         elif beats:
             self._beat_at = time.monotonic()
         self._record = replace(stored, cursor=cursor, tallies=tallies)

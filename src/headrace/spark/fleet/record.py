@@ -9,6 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace.errors import Contention, FleetNotFound, StoreCorrupt
+from headrace.manager import JobManager
 from headrace.spark.fleet.tally import TaskTally
 from headrace.stores.base import JobStore, Record
 
@@ -79,3 +80,19 @@ def decode(record: Record) -> FleetRecord:
         raise StoreCorrupt(
             f"the record of fleet {record.name} cannot be read: {error}; nothing was changed"
         ) from error
+
+
+async def stop(manager: JobManager, name: str) -> FleetRecord:
+    """Let every worker of the fleet drain and end; the record as it is then.
+
+    A fleet that has ended stays as it is. Raises FleetNotFound.
+    """
+    now = manager.clock.now()
+    return await change(manager.store, name, lambda one: with_stop_flag(one, now))
+
+
+def with_stop_flag(one: FleetRecord, now: datetime, failure: str | None = None) -> FleetRecord:
+    """With the flag set; the first to set it is remembered, and so is the first failure."""
+    if one.ended_at is not None:
+        return one
+    return replace(one, stop_at=one.stop_at or now, failure=one.failure or failure)

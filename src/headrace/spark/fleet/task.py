@@ -28,13 +28,12 @@ from headrace.redaction import Redacted
 from headrace.retry import doubling
 from headrace.spark.fleet import record
 from headrace.spark.fleet.names import Place, worker_name
-from headrace.spark.fleet.record import FleetRecord
-from headrace.spark.fleet.stopping import flagged
+from headrace.spark.fleet.record import FleetRecord, with_stop_flag
 from headrace.stores.base import JobStore
 from headrace.worker import Settings, Worker
 from headrace.worker.loading import load_app
 from headrace.worker.logs import configure
-from headrace.worker.serving import calm_the_collector, loop_factory
+from headrace.worker.serving import loop_factory, tune_gc
 from headrace.worker.threads import threads_are_stuck
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ logger = logging.getLogger("headrace.fleet")
 OUTCOME_SCHEMA = "task long, attempt int, failure string"
 FLAG_SECONDS = 1.0
 _SIGNALS = (signal.SIGHUP, signal.SIGTERM, signal.SIGINT)
-_CALM_ATTEMPTS = 3
+_QUICK_RESTARTS = 3
 """Restarts that come at once; later ones wait, so that what crashes its process does not do so in a hurry."""
 _PAUSE_SECONDS_MAX = 30.0
 
@@ -67,7 +66,7 @@ class Order(Redacted, frozen=True, kw_only=True):
     """None: logging is left as it is."""
 
 
-class Told:
+class StopSignal:
     """Whether, and why, the task must end: from a signal handler, or from the loop."""
 
     def __init__(self) -> None:
@@ -92,7 +91,7 @@ class Told:
                 await self._event.wait()
 
 
-def served(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def task_function(order: Order) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """For mapInArrow over one row per task: works until told to end."""
 
     def serve(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,7 +110,7 @@ def _serve_one(order: Order, task: int) -> pa.RecordBatch:
     place = Place(task, 0 if context is None else context.attemptNumber())
     if order.log_level is not None:
         configure(as_json=False, level=order.log_level)
-    with _calm(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+    with _tuned_gc(), asyncio.Runner(loop_factory=loop_factory()) as runner:
         failure = runner.run(_work(order, place))
     if threads_are_stuck():
         _leave()
@@ -125,28 +124,28 @@ def _serve_one(order: Order, task: int) -> pa.RecordBatch:
 
 async def _work(order: Order, place: Place) -> str | None:
     """Until told to end. What is wrong with the application, if it does not run here."""
-    told = Told()
-    with _handled(told):
-        if place.attempt > _CALM_ATTEMPTS:
-            await told.sleep(min(float(place.attempt), _PAUSE_SECONDS_MAX))
+    stop_signal = StopSignal()
+    with _handled(stop_signal):
+        if place.attempt > _QUICK_RESTARTS:
+            await stop_signal.sleep(min(float(place.attempt), _PAUSE_SECONDS_MAX))
         try:
             app = _load(order)
             worker = Worker(app, order.settings, name=worker_name(order.name, order.run, place))
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a module does when it is loaded
             failure = _description(order, error)
-            await _report(order, failure, told)
+            await _report(order, failure, stop_signal)
             return failure
-        await _run(order, app, worker, told)
+        await _run(order, app, worker, stop_signal)
     return None
 
 
-async def _run(order: Order, app: Headrace, worker: Worker, told: Told) -> None:
+async def _run(order: Order, app: Headrace, worker: Worker, stop_signal: StopSignal) -> None:
     try:
-        store = await _reach(app, told)
+        store = await _reach(app, stop_signal)
         if store is None:
             return
-        watching = asyncio.create_task(_watch(order, store, told))
-        stopping = asyncio.create_task(_stop_when(told, worker))
+        watching = asyncio.create_task(_watch(order, store, stop_signal))
+        stopping = asyncio.create_task(_stop_when(stop_signal, worker))
         try:
             if not await _is_over(order, store):
                 await worker.run()
@@ -160,32 +159,32 @@ async def _run(order: Order, app: Headrace, worker: Worker, told: Told) -> None:
         _leave()  # the loop would wait for its handlers without end
 
 
-async def _stop_when(told: Told, worker: Worker) -> None:
-    await told.wait()
-    logger.info("worker %s drains: %s", worker.name, told.why)
+async def _stop_when(stop_signal: StopSignal, worker: Worker) -> None:
+    await stop_signal.wait()
+    logger.info("worker %s drains: %s", worker.name, stop_signal.why)
     worker.stop()
 
 
-async def _reach(app: Headrace, told: Told) -> JobStore | None:
+async def _reach(app: Headrace, stop_signal: StopSignal) -> JobStore | None:
     """The store, as soon as it can be reached; None: told to end before that."""
     pauses = doubling(0.1, _PAUSE_SECONDS_MAX)
-    while told.why is None:
+    while stop_signal.why is None:
         try:
             return (await app.manager()).store
         except StoreError as error:
             logger.warning("the store cannot be reached: %s", error)
-            await told.sleep(next(pauses))
+            await stop_signal.sleep(next(pauses))
     return None
 
 
-async def _watch(order: Order, store: JobStore, told: Told) -> None:
-    while told.why is None:
+async def _watch(order: Order, store: JobStore, stop_signal: StopSignal) -> None:
+    while stop_signal.why is None:
         try:
             if await _is_over(order, store):
-                told.end("the stop flag")
+                stop_signal.end("the stop flag")
         except StoreError as error:
             logger.warning("the stop flag cannot be read: %s", error)
-        await told.sleep(FLAG_SECONDS)
+        await stop_signal.sleep(FLAG_SECONDS)
 
 
 async def _is_over(order: Order, store: JobStore) -> bool:
@@ -210,16 +209,16 @@ def _description(order: Order, error: BaseException) -> str:
     return f"{order.place} cannot be run on executor {socket.gethostname()}: {what}"
 
 
-async def _report(order: Order, failure: str, told: Told) -> None:
+async def _report(order: Order, failure: str, stop_signal: StopSignal) -> None:
     """Write it into the fleet's record, which stops the others; the application itself is of no use here."""
     pauses = doubling(0.1, _PAUSE_SECONDS_MAX)
-    while told.why is None:
+    while stop_signal.why is None:
         try:
             await _flag(order, failure)
             return
         except StoreError as error:
             logger.warning("the failure cannot be reported: %s", error)
-            await told.sleep(next(pauses))
+            await stop_signal.sleep(next(pauses))
 
 
 async def _flag(order: Order, failure: str) -> None:
@@ -227,18 +226,18 @@ async def _flag(order: Order, failure: str) -> None:
         now = manager.clock.now()
 
         def failed(one: FleetRecord) -> FleetRecord:
-            return flagged(one, now, failure) if one.run == order.run else one
+            return with_stop_flag(one, now, failure) if one.run == order.run else one
 
         await record.change(manager.store, order.name, failed)
 
 
 @contextlib.contextmanager
-def _handled(told: Told) -> Iterator[None]:
+def _handled(stop_signal: StopSignal) -> Iterator[None]:
     """The signals that mean the end, handled while the block lasts: the process may serve other tasks."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before: dict[int, Any] = {one: signal.signal(one, told.signalled) for one in _SIGNALS}
+    before: dict[int, Any] = {one: signal.signal(one, stop_signal.signalled) for one in _SIGNALS}
     try:
         yield
     finally:
@@ -247,9 +246,9 @@ def _handled(told: Told) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _calm() -> Iterator[None]:
+def _tuned_gc() -> Iterator[None]:
     thresholds = gc.get_threshold()
-    calm_the_collector()
+    tune_gc()
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ from rich.progress import Progress as RichProgress
 from headrace.errors import Contention, StoreUnavailable
 from headrace.manager import JobManager
 from headrace.model import LEASED, TERMINAL, Job, State
-from headrace.spark.enriching.request import Request
+from headrace.spark.enrichment.request import Request
 
 logger = logging.getLogger("headrace.enrich")
 

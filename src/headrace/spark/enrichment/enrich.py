@@ -15,24 +15,24 @@ from headrace.app.bridge import LoopThread
 from headrace.errors import InvalidInput, InvalidKeyRing, QueueFull
 from headrace.limits import QueueLimits
 from headrace.model import TERMINAL, Job, State
-from headrace.spark.enriching import frames
-from headrace.spark.enriching.executors import (
+from headrace.spark.enrichment import frames
+from headrace.spark.enrichment.executors import (
     ROW_CHARS_MAX,
     SUBMITTED_SCHEMA,
     open_manager,
     submitted,
 )
-from headrace.spark.enriching.failures import EnrichmentFailed
-from headrace.spark.enriching.hands import (
-    Hand,
-    helped,
-    hired_fleet,
+from headrace.spark.enrichment.failures import EnrichmentFailed
+from headrace.spark.enrichment.request import Request, make_request
+from headrace.spark.enrichment.waiting import Bar, Found, OnProgress, found_jobs, wait
+from headrace.spark.enrichment.workers import (
+    WorkerHandle,
+    fleet_handle,
     local_settings,
     local_worker,
     planned_fleet,
+    running,
 )
-from headrace.spark.enriching.request import Request, make_request
-from headrace.spark.enriching.waiting import Bar, Found, OnProgress, found_jobs, wait
 from headrace.spark.fleet import Fleet
 from headrace.spark.sink.opening import patiently
 from headrace.worker import Settings
@@ -107,17 +107,17 @@ def enrich(
     try:
         enrichment.check(rows)
         enrichment.check_name()
-        with contextlib.ExitStack() as hands:
+        with contextlib.ExitStack() as handles:
             with enrichment.looked_up(rows, retry_failed=retry_failed) as wanted:
                 enrichment.set_limits(limits)
-                local = hands.enter_context(helped(local_worker(task, settings)))
+                local = handles.enter_context(running(local_worker(task, settings)))
                 enrichment.submit(wanted)
-            hired = hands.enter_context(helped(hired_fleet(enrichment.spark, planned)))
+            fleet_worker = handles.enter_context(running(fleet_handle(enrichment.spark, planned)))
             enrichment.wait(
                 timeout=timeout,
                 poll_seconds=poll_seconds,
                 progress=progress,
-                hands=(local, hired),
+                handles=(local, fleet_worker),
             )
         if on_error == "raise":
             enrichment.refuse_failures(rows)
@@ -276,16 +276,16 @@ class _Enrichment:
         timeout: float | None,
         poll_seconds: float,
         progress: OnProgress | None,
-        hands: Sequence[Hand | None],
+        handles: Sequence[WorkerHandle | None],
     ) -> None:
         is_over = False
 
         def check() -> None:
             if is_over:
                 raise RuntimeError("nobody waits any more")
-            for hand in hands:
-                if hand is not None:
-                    hand.check()
+            for handle in handles:
+                if handle is not None:
+                    handle.check()
 
         async def waited(show: OnProgress) -> None:
             async with await patiently(lambda: open_manager(self._request)) as manager:

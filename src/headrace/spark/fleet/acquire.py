@@ -1,4 +1,4 @@
-"""Taking a fleet's name: one driver has it at a time, and the flag of the run before is cleared."""
+"""Acquiring a fleet's name: one driver has it at a time, and the flag of the run before is cleared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from headrace.spark.fleet.status import SILENT_AFTER
 LOOK_SECONDS = 1.0
 
 
-async def take_name(manager: JobManager, planned: Plan, master: str) -> FleetRecord:
+async def acquire_name(manager: JobManager, planned: Plan, master: str) -> FleetRecord:
     """Write the record of a new run. Raises FleetRunning.
 
     Where a driver seems to live it is given the time to show it: one that was killed does not.

@@ -30,7 +30,7 @@ from headrace.manager import JobManager
 from headrace.model import Job, State
 from headrace.policy import Policies
 from headrace.retry import doubling
-from headrace.spark.enriching.request import Request
+from headrace.spark.enrichment.request import Request
 from headrace.spark.sink.opening import patiently, repeatable
 from headrace.spark.sink.payloads import payload_texts
 from headrace.spec import JobSpec

@@ -10,15 +10,15 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from headrace.model import TERMINAL, State
-from headrace.spark.enriching.executors import (
+from headrace.spark.enrichment.executors import (
     ID_CHARS,
     OUTCOMES_SCHEMA,
     TEXTS_SCHEMA,
     outcomes,
     texts,
 )
-from headrace.spark.enriching.request import RESULT_COLUMNS, Request
-from headrace.spark.enriching.waiting import Found
+from headrace.spark.enrichment.request import RESULT_COLUMNS, Request
+from headrace.spark.enrichment.waiting import Found
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

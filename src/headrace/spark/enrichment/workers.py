@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from headrace import address, validation
 from headrace.app import Headrace, Task
 from headrace.errors import FleetFailed, InvalidInput
-from headrace.spark.enriching.request import Request
+from headrace.spark.enrichment.request import Request
 from headrace.spark.fleet import Fleet, RunningFleet, start
 from headrace.spark.fleet.names import FLEET_CHARS_MAX
 from headrace.spark.fleet.plan import plan
@@ -67,7 +67,7 @@ class LocalWorker:
             await self._app.close()
 
 
-class HiredFleet:
+class FleetHandle:
     def __init__(self, running: RunningFleet) -> None:
         self._running = running
 
@@ -85,18 +85,18 @@ class HiredFleet:
             self._running.wait()
 
 
-Hand = LocalWorker | HiredFleet
+WorkerHandle = LocalWorker | FleetHandle
 
 
 @contextlib.contextmanager
-def helped(hand: Hand | None) -> Iterator[Hand | None]:
+def running(handle: WorkerHandle | None) -> Iterator[WorkerHandle | None]:
     """Stops it at the end, however that comes."""
     try:
-        with _own_interrupt() if isinstance(hand, HiredFleet) else contextlib.nullcontext():
-            yield hand
+        with _own_interrupt() if isinstance(handle, FleetHandle) else contextlib.nullcontext():
+            yield handle
     finally:
-        if hand is not None:
-            hand.stop()
+        if handle is not None:
+            handle.stop()
 
 
 @contextlib.contextmanager
@@ -156,9 +156,9 @@ def planned_fleet(request: Request, wanted: Fleet | str | None) -> Fleet | None:
     return fleet
 
 
-def hired_fleet(spark: SparkSession, fleet: Fleet | None) -> HiredFleet | None:
+def fleet_handle(spark: SparkSession, fleet: Fleet | None) -> FleetHandle | None:
     """After the submission, whose tasks need the slots that the fleet takes."""
-    return None if fleet is None else HiredFleet(start(fleet, given=spark))
+    return None if fleet is None else FleetHandle(start(fleet, given=spark))
 
 
 def _for_queue(settings: Settings, request: Request) -> Settings:
