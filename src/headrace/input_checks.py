@@ -57,7 +57,10 @@ def checked(
 
     Raises InvalidInput, before anything is read or changed. What `leaving` names is its own to judge.
     """
-    compared = _comparison(function, inspect.signature(function), leaving)
+    signature = inspect.signature(function)
+    if all(one.annotation is one.empty for one in signature.parameters.values()):
+        return function  # nothing of it could be compared
+    compared = _comparison(function, signature, leaving)
     if within is not nullcontext:
         compared = _inside(within, compared)
     call: Callable[..., Any] = function

@@ -17,7 +17,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from headrace import history
-from headrace.clock import STEP_SECONDS, seconds_ahead
+from headrace.clock import STEP_SECONDS, seconds_ahead, to_us
 from headrace.errors import (
     InvalidInput,
     InvalidTransition,
@@ -433,6 +433,78 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     after = replace(job, **fields)
     detail = history.update_of(job, after) if verb is Verb.UPDATE else None
     return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), at, detail))
+
+
+class Completions:
+    """Completes many jobs at one time, each as `apply` does with a fenced `Complete`.
+
+    For the outcome that nearly every attempt has. It knows what is the same for the jobs of one claim, and
+    leaves to `apply` whatever is not usual. A test compares the two field by field.
+    """
+
+    __slots__ = ("_assigned_at", "_now", "_run_us", "_timeout_seconds", "_times_out")
+
+    def __init__(self, now: datetime) -> None:
+        self._now = now
+        self._assigned_at: datetime | None = None
+        self._timeout_seconds: float | None = None
+        self._times_out = False
+        self._run_us = 0
+
+    def of(self, job: Job, token: str, result_json: bytes | None) -> Change | None:
+        """The change; None: `apply` knows better, or knows why not."""
+        now = self._now
+        if (
+            job.state not in LEASED
+            or job.token != token
+            or job.updated_at > now
+            or job.assigned_at is None
+            or job.started_at is None
+            or (job.lease_until is not None and job.lease_until <= now)
+            or (job.expires_at is not None and job.expires_at <= now)
+            or self._is_late(job, job.assigned_at)
+        ):
+            return None
+        version = job.version + 1
+        after = replace(
+            job,
+            state=State.COMPLETED,
+            version=version,
+            updated_at=now,
+            token=None,
+            lease_until=None,
+            finalized_at=now,
+            result_json=job.result_json if result_json is None else result_json,
+        )
+        event = Event(
+            at=now,
+            tenant=job.tenant,
+            queue=job.queue,
+            type=job.type,
+            job_id=job.id,
+            kind=EventKind.COMPLETED,
+            before=job.state,
+            after=State.COMPLETED,
+            version=version,
+            attempt=job.attempt,
+            failures=job.failures,
+            losses=job.losses,
+            priority=job.priority,
+            run_at=job.run_at,
+            worker=job.assignee,
+            run_us=self._run_us,
+            result_bytes=None if after.result_json is None else len(after.result_json),
+        )
+        return Change(job, after, event)
+
+    def _is_late(self, job: Job, assigned_at: datetime) -> bool:
+        """Past its execution timeout. Jobs of one claim were assigned at one time."""
+        if assigned_at != self._assigned_at or job.timeout_seconds != self._timeout_seconds:
+            timeout = times_out_at(job)
+            self._assigned_at, self._timeout_seconds = assigned_at, job.timeout_seconds
+            self._times_out = timeout is not None and timeout < self._now
+            self._run_us = to_us(self._now) - to_us(assigned_at)
+        return self._times_out
 
 
 def _as_reported(job: Job, command: Command) -> Job:

@@ -95,6 +95,9 @@ class DependencyKind(enum.StrEnum):
     """As AFTER, and also waits for whatever the other job spawns while it runs."""
 
 
+_NONE_KEPT = (None, None, None)
+
+
 class EventKind(enum.StrEnum):
     """What an event says happened. One kind per way a job can change."""
 
@@ -288,12 +291,8 @@ class Job(Redacted, Generic[R_co], frozen=True, kw_only=True):
     @property
     def is_sealed(self) -> bool:
         """Encrypted, and its reader cannot decrypt it: a worker must not run it."""
-        return (
-            is_sealed(self.payload_json)
-            or is_sealed(self.checkpoint_json)
-            or is_sealed(self.log_json)
-            or is_sealed(self.result_json)
-        )
+        kept = (self.checkpoint_json, self.log_json, self.result_json)
+        return is_sealed(self.payload_json) or (kept != _NONE_KEPT and any(map(is_sealed, kept)))
 
     @property
     def is_terminal(self) -> bool:

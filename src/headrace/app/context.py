@@ -68,6 +68,7 @@ class Context:
         self.manager = manager
         self.token: str = job.token
         """The fencing token: an outside system that remembers the last can refuse a late attempt."""
+        self._has_begun = False
         self._deadline: datetime | None = None
         self._is_cancelled = False
         self.has_seen_cancellation = False
@@ -98,12 +99,14 @@ class Context:
 
     def begin(self) -> None:
         """The handler starts now. Its execution timeout counts from the claim: so does the store."""
-        if self._deadline is None:
-            self._deadline = lifecycle.times_out_at(self.job)
+        self._has_begun = True
 
     @property
     def deadline(self) -> datetime | None:
         """When the execution timeout strikes, by the store's clock; None before the handler starts."""
+        if self._deadline is None and self._has_begun:
+            # Worked out when it is first asked for: most handlers have ended before.
+            self._deadline = lifecycle.times_out_at(self.job)
         return self._deadline
 
     @property

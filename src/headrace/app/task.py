@@ -229,9 +229,9 @@ class Task(Generic[P, R_co]):
 
     def load(self, job: Job) -> dict[str, Any]:
         """The keyword arguments for a run of the job, whatever version it was submitted as."""
-        version = version_of(job.type)
-        if version == self.version:
+        if job.type == self.type:
             return self.arguments.load(job.payload_json)
+        version = version_of(job.type)
         payload = job.payload
         if not isinstance(payload, dict):
             raise InvalidPayload(f"the payload of job {job.id} is not an object")

@@ -58,17 +58,21 @@ class Order(msgspec.Struct, frozen=True):
     decide: Callable[[Job], Command]
     known: Job | None = None
     """The job as the caller last saw it: saves reading it if it has not changed."""
+    ready: Change | None = None
+    """What it comes to if so, where that is worked out already."""
 
 
 def freed_by(changes: Sequence[Change]) -> dict[str, int]:
     """Workers that lost a job to hold: those whose job left running or cancelling."""
     return dict(
         Counter(
-            change.before.assignee
-            for change in changes
-            if change.before.state in LEASED
-            and change.after.state not in LEASED
-            and change.before.assignee is not None
+            [
+                change.before.assignee
+                for change in changes
+                if change.before.state in LEASED
+                and change.after.state not in LEASED
+                and change.before.assignee is not None
+            ]
         )
     )
 
@@ -84,10 +88,13 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
         answered = len(outcomes)
         turn = _first_of_each_job(waiting)
         unread = [order.job_id for order in turn.values() if order.known is None]
-        fresh = dict(await context.read(unread))
+        fresh = await context.read(unread)
         changes: dict[int, Change] = {}
         now = context.now()  # one step, one time: it is also cheaper to write
         for index, order in turn.items():
+            if order.ready is not None:
+                changes[index] = order.ready
+                continue
             job = order.known or fresh.get(order.job_id)
             try:
                 changes[index] = _change(order, job, now)
@@ -229,6 +236,8 @@ def _first_of_each_job(waiting: Mapping[int, Order]) -> dict[int, Order]:
     turn: dict[str, int] = {}
     for index, order in waiting.items():
         turn.setdefault(order.job_id, index)
+    if len(turn) == len(waiting):
+        return dict(waiting)
     return {index: waiting[index] for index in turn.values()}
 
 

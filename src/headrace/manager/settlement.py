@@ -76,18 +76,55 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     await context.synchronise()
     orders: list[Order] = []
     bad: dict[int, HeadraceError] = {}
+    completions = lifecycle.Completions(context.now())
     for index, outcome in enumerate(outcomes):
         try:
-            orders.append(order(context, _check_outcome(outcome)))
+            orders.append(
+                _completion(context, completions, outcome)
+                or order(context, _check_outcome(outcome))
+            )
         except HeadraceError as error:
             bad[index] = error
         except Exception as error:
             logger.exception("an outcome cannot be read; the others are recorded")
             bad[index] = unreadable(error)
     settled = await change_each(context, orders)
+    if not bad:
+        return settled
     good = iter(settled.outcomes)
     merged = [bad[index] if index in bad else next(good) for index in range(len(outcomes))]
     return Settled(tuple(merged), settled.freed)
+
+
+def _completion(
+    context: Context, completions: lifecycle.Completions, outcome: object
+) -> Order | None:
+    """The order of an attempt that succeeded as nearly all do: by its lease, with the job as claimed at hand.
+
+    Quick, and only for values that are exactly what they should be; None: `order` looks at it.
+    """
+    if type(outcome) is not Completed:
+        return None
+    job_id, token, known = outcome.job_id, outcome.token, outcome.known
+    if type(known) is not Job or type(job_id) is not str or type(token) is not str:
+        return None
+    if known.id != job_id or not context.sees(known):
+        return None
+    result_json: bytes | None = None
+    if outcome.result is not None:
+        result_json = _result_of(outcome)
+        if len(result_json) > context.policy(known.queue).payload_bytes_max:
+            return None
+    change = completions.of(known, token, result_json)
+    if change is None:
+        return None
+    command = lifecycle.Complete(token=token, result_json=result_json)
+    return Order(job_id, lambda _: command, known, change)
+
+
+def _result_of(outcome: Completed) -> bytes:
+    """The queue's own, lower limit is applied with the job."""
+    return codec.encode(outcome.result, what="result", limit=codec.PAYLOAD_BYTES_MAX)
 
 
 def failure_of(
@@ -125,9 +162,8 @@ def order(context: Context, outcome: Outcome) -> Order:
     result_json: bytes | None = None
     match outcome:
         case Completed():
-            limit = codec.PAYLOAD_BYTES_MAX  # the queue's own, lower limit is applied with the job
             if outcome.result is not None:
-                result_json = codec.encode(outcome.result, what="result", limit=limit)
+                result_json = _result_of(outcome)
         case Failed():
             if outcome.failure.category is Category.CANCELLED:
                 raise InvalidInput(

@@ -129,6 +129,7 @@ class Attempt:
         "_stopping",
         "context",
         "job",
+        "key",
         "task",
         "why",
     )
@@ -147,6 +148,8 @@ class Attempt:
         self._refusals = 0
         self._started: float | None = None
         self.context = Context(task.app, job, manager)
+        self.key = (job.id, self.context.token)
+        """Unlike that of any other attempt."""
 
     def start(
         self,
@@ -251,6 +254,8 @@ class Attempt:
         job = self.job
         if job.is_sealed:
             raise Snooze(SEALED_SNOOZE_SECONDS)  # another worker may have the key
+        if not job.tags and not needs_results(job):
+            return await self._execute(self.task, self.context)
         try:
             hook_call = await self.context.manager.hook_call(job) if job.tags else None
             if needs_results(job):
@@ -275,13 +280,14 @@ class Attempt:
             outcome: Outcome | None = Completed(
                 job_id=job.id, token=job.token, known=job, result=result
             )
-            logger.debug(
-                "job %s (%s) returned, attempt %d, after %.3f s",
-                job.id,
-                job.type,
-                job.attempt,
-                self.seconds,
-            )
+            if logger.isEnabledFor(logging.DEBUG):
+                logger.debug(
+                    "job %s (%s) returned, attempt %d, after %.3f s",
+                    job.id,
+                    job.type,
+                    job.attempt,
+                    self.seconds,
+                )
         except asyncio.CancelledError:
             outcome = self._stopped()
         except NotStarted:

@@ -11,15 +11,16 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 
 from headrace.app import Context, Headrace
 from headrace.errors import HeadraceError, StoreError
 from headrace.maintenance import Maintenance
 from headrace.manager import JobManager
-from headrace.model import LEASED, Job, Lease, State
+from headrace.model import LEASED, Lease, State
 from headrace.stores.base import FIND_LIMIT_MAX, Query
-from headrace.worker.attempt import Why
+from headrace.worker.attempt import Attempt, Why
 from headrace.worker.settings import Settings
 
 logger = logging.getLogger("headrace.worker")
@@ -37,8 +38,9 @@ class _Hold:
 
     __slots__ = ("beat_at", "context", "lapses_at", "lease", "reported", "since")
 
-    def __init__(self, lease: Lease, left_seconds: float | None, context: Context) -> None:
-        now = time.monotonic()
+    def __init__(
+        self, lease: Lease, left_seconds: float | None, context: Context, now: float
+    ) -> None:
         self.lease = lease
         self.context = context
         self.since = now
@@ -73,23 +75,27 @@ class Keeper:
         self._lazily = lazily
         self._thread.start()
 
-    def hold(self, job: Job, context: Context) -> bool:
-        """False: the lease has lapsed already, and there is nothing to keep."""
-        lease = job.lease
-        assert lease is not None
-        if self._settings.lease_seconds is not None:
-            lease = Lease(lease.job_id, lease.token, self._settings.lease_seconds)
-        left = None
-        if job.lease_until is not None:
-            left = (job.lease_until - context.clock.now()).total_seconds()
-            if left <= 0:
-                return False
-        self._holds[lease.job_id, lease.token] = _Hold(lease, left, context)
-        return True
+    def hold(self, attempts: Iterable[Attempt], now: datetime) -> Iterator[Attempt]:
+        """Those whose leases are kept from now on; of the others they have lapsed already.
 
-    def drop(self, job: Job) -> None:
-        if job.token is not None:
-            self._holds.pop((job.id, job.token), None)
+        All were claimed together: the time is looked at once.
+        """
+        at = time.monotonic()
+        asked = self._settings.lease_seconds
+        for attempt in attempts:
+            job, context = attempt.job, attempt.context
+            left = None
+            if job.lease_until is not None:
+                left = (job.lease_until - now).total_seconds()
+                if left <= 0:
+                    continue
+            seconds = job.lease_seconds if asked is None else asked
+            lease = Lease(job.id, context.token, seconds)
+            self._holds[attempt.key] = _Hold(lease, left, context, at)
+            yield attempt
+
+    def drop(self, attempt: Attempt) -> None:
+        self._holds.pop(attempt.key, None)
 
     async def close(self) -> None:
         self._stopped.set()

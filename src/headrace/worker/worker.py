@@ -8,7 +8,6 @@ from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime, timedelta
-from typing import Any
 
 from msgspec.structs import replace
 
@@ -195,6 +194,7 @@ class Worker:
         self._execution = Execution(
             threads=self._threads, children=self._children, middleware=self.app.middleware
         )
+        self._executes = {type_: self._execution.of(task) for type_, task in self._tasks.items()}
         self._keeper = Keeper(self.app, self.name, settings, self._reported)
         self._settler = Settler(self._manager, batch=settings.batch, on_settled=self._settled)
         self._supply = Supply(
@@ -210,16 +210,17 @@ class Worker:
     # --- the way of a job ------------------------------------------------------------------------
 
     def _take(self, jobs: Sequence[Job]) -> None:
-        for job in jobs:
-            task = self._tasks[job.type]
-            execute = self._execution.of(task, isolated=self._is_suspect(job, task))
-            attempt = Attempt(job, task, self._manager, execute)
-            if self._keeper.hold(job, attempt.context):
-                self._claimed.append(attempt)
+        attempts = [self._attempt(job) for job in jobs]
+        self._claimed.extend(self._keeper.hold(attempts, self._manager.clock.now()))
         self._start()
 
-    def _is_suspect(self, job: Job, task: Any) -> bool:
-        return self.settings.isolate_suspects and job.losses > 1 and is_isolable(task)
+    def _attempt(self, job: Job) -> Attempt:
+        task = self._tasks[job.type]
+        if job.losses > 1 and self.settings.isolate_suspects and is_isolable(task):
+            execute = self._execution.of(task, isolated=True)
+        else:
+            execute = self._executes[job.type]
+        return Attempt(job, task, self._manager, execute)
 
     def _start(self) -> None:
         while (
@@ -228,7 +229,7 @@ class Worker:
             and not self._stop.is_set()
         ):
             attempt = self._claimed.popleft()
-            self._running[_key(attempt.job)] = attempt
+            self._running[attempt.key] = attempt
             attempt.start(self._finished, self._stopping)
 
     def _finished(self, attempt: Attempt, outcome: Outcome | None) -> None:
@@ -238,22 +239,23 @@ class Worker:
         self._close_attempt(attempt, outcome)
 
     def _close_attempt(self, attempt: Attempt, outcome: Outcome | None) -> None:
-        self._running.pop(_key(attempt.job), None)
+        self._running.pop(attempt.key, None)
         for observer in self.app.observers:
             try:
                 observer.attempt_ended(attempt.job, outcome, attempt.seconds)
             except Exception:
                 logger.exception("an observer failed; the job is none the worse")
         if outcome is None:
-            self._keeper.drop(attempt.job)
+            self._keeper.drop(attempt)
         else:
             self._settler.put(attempt, outcome)
-        self._start()
+        if self._claimed:
+            self._start()
         self._supply.freed()
         self._ended.set()
 
     def _settled(self, attempt: Attempt) -> None:
-        self._keeper.drop(attempt.job)
+        self._keeper.drop(attempt)
 
     def _reported(self, lease: Lease, why: Why) -> None:
         """The keeper says that the attempt must stop."""
@@ -261,9 +263,7 @@ class Worker:
         if attempt is not None:
             attempt.stop(why)
             return
-        for waiting in [
-            one for one in self._claimed if _key(one.job) == (lease.job_id, lease.token)
-        ]:
+        for waiting in [one for one in self._claimed if one.key == (lease.job_id, lease.token)]:
             self._claimed.remove(waiting)
             waiting.why = why
             self._close_attempt(waiting, waiting.give_up())
@@ -305,7 +305,7 @@ class Worker:
         )
 
     def _leave_behind(self, attempt: Attempt) -> None:
-        if self._running.get(_key(attempt.job)) is attempt:
+        if self._running.get(attempt.key) is attempt:
             logger.warning("the handler of job %s did not stop; it is left behind", attempt.job.id)
             self._left_behind.add(attempt)
             self._close_attempt(attempt, attempt.give_up())
@@ -372,8 +372,3 @@ def _with_webhooks(settings: Settings, app: Headrace) -> Settings:
 def _error_of(task: asyncio.Task[None]) -> BaseException | None:
     """What ended it; None while it runs, or when it was told to end."""
     return task.exception() if task.done() and not task.cancelled() else None
-
-
-def _key(job: Job) -> tuple[str, str]:
-    assert job.token is not None
-    return (job.id, job.token)
