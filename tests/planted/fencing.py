@@ -87,7 +87,21 @@ async def announced_by_name_alone(store: JobStore, seen: WorkerSeen) -> None:
     await store.announce(seen)
 
 
+def stale_completion(
+    self: lifecycle.Completions, job: Job, token: str, result_json: bytes | None
+) -> Change | None:
+    """As if the lease of any job still held, and its token were the right one."""
+    held = replace(job, token=token, lease_until=None, expires_at=None, timeout_seconds=None)
+    change = right_completion(self, held, token, result_json)
+    return change and Change(job, change.after, change.event)
+
+
+right_completion = lifecycle.Completions.of
+
 DEFECTS: dict[str, Defect] = {
+    "the usual completion does not look at its lease": patched(
+        lifecycle.Completions, "of", stale_completion
+    ),
     "a job's own time runs back": patched(lifecycle, "apply", apply_by_the_clock),
     "a worker takes the place of another tenant's": patched(
         presence, "announce", announced_by_name_alone

@@ -31,6 +31,9 @@ from headrace.stores.base import Commit
 logger = logging.getLogger("headrace.manager")
 
 
+NO_CHANGES: Mapping[int, Change] = {}
+
+
 class Changed(msgspec.Struct, frozen=True):
     """The jobs as they are after the call, and the capacity it freed, by worker."""
 
@@ -58,8 +61,6 @@ class Order(msgspec.Struct, frozen=True):
     decide: Callable[[Job], Command]
     known: Job | None = None
     """The job as the caller last saw it: saves reading it if it has not changed."""
-    ready: Change | None = None
-    """What it comes to if so, where that is worked out already."""
 
 
 def freed_by(changes: Sequence[Change]) -> dict[str, int]:
@@ -77,8 +78,14 @@ def freed_by(changes: Sequence[Change]) -> dict[str, int]:
     )
 
 
-async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
-    """Carry out each order by itself. Those that are refused leave the others alone."""
+async def change_each(
+    context: Context, orders: Sequence[Order], ready: Mapping[int, Change] = NO_CHANGES
+) -> Settled:
+    """Carry out each order by itself. Those that are refused leave the others alone.
+
+    `ready` says, by the place of an order, what it comes to if its job is still as `known`: whoever calls
+    has worked it out already.
+    """
     outcomes: dict[int, Job | HeadraceError] = {}
     done: list[Change] = []
     waiting = {index: _trusted(context, order) for index, order in enumerate(orders)}
@@ -92,8 +99,8 @@ async def change_each(context: Context, orders: Sequence[Order]) -> Settled:
         changes: dict[int, Change] = {}
         now = context.now()  # one step, one time: it is also cheaper to write
         for index, order in turn.items():
-            if order.ready is not None:
-                changes[index] = order.ready
+            if order.known is not None and index in ready:
+                changes[index] = ready[index]
                 continue
             job = order.known or fresh.get(order.job_id)
             try:

@@ -15,7 +15,7 @@ from headrace.errors import HeadraceError, InvalidInput, PermanentError, Tempora
 from headrace.lifecycle import Command
 from headrace.manager.changes import Order, Settled, change_each, unreadable
 from headrace.manager.context import Context
-from headrace.model import Category, Failure, Job
+from headrace.model import Category, Change, Failure, Job
 from headrace.policy import Policy
 from headrace.redaction import Redacted
 
@@ -76,19 +76,22 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     await context.synchronise()
     orders: list[Order] = []
     bad: dict[int, HeadraceError] = {}
+    ready: dict[int, Change] = {}
     completions = lifecycle.Completions(context.now())
     for index, outcome in enumerate(outcomes):
         try:
-            orders.append(
-                _completion(context, completions, outcome)
-                or order(context, _check_outcome(outcome))
-            )
+            change = _completion(context, completions, outcome)
+            if change is None:
+                orders.append(order(context, _check_outcome(outcome)))
+            else:
+                ready[len(orders)] = change
+                orders.append(_again(context, outcome))
         except HeadraceError as error:
             bad[index] = error
         except Exception as error:
             logger.exception("an outcome cannot be read; the others are recorded")
             bad[index] = unreadable(error)
-    settled = await change_each(context, orders)
+    settled = await change_each(context, orders, ready)
     if not bad:
         return settled
     good = iter(settled.outcomes)
@@ -96,10 +99,15 @@ async def settle(context: Context, outcomes: Sequence[Outcome]) -> Settled:
     return Settled(tuple(merged), settled.freed)
 
 
+def _again(context: Context, outcome: Outcome) -> Order:
+    """The order of what is ready: it is looked at in full only if the job has moved on."""
+    return Order(outcome.job_id, lambda job: order(context, outcome).decide(job), outcome.known)
+
+
 def _completion(
     context: Context, completions: lifecycle.Completions, outcome: object
-) -> Order | None:
-    """The order of an attempt that succeeded as nearly all do: by its lease, with the job as claimed at hand.
+) -> Change | None:
+    """What becomes of a job that succeeded as nearly all do: by its lease, as it was claimed.
 
     Quick, and only for values that are exactly what they should be; None: `order` looks at it.
     """
@@ -115,11 +123,7 @@ def _completion(
         result_json = _result_of(outcome)
         if len(result_json) > context.policy(known.queue).payload_bytes_max:
             return None
-    change = completions.of(known, token, result_json)
-    if change is None:
-        return None
-    command = lifecycle.Complete(token=token, result_json=result_json)
-    return Order(job_id, lambda _: command, known, change)
+    return completions.of(known, token, result_json)
 
 
 def _result_of(outcome: Completed) -> bytes:

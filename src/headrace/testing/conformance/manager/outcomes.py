@@ -108,3 +108,46 @@ async def _insert(manager: JobManager, job_id: str, backoff_json: bytes) -> None
     drafted = draft(JobSpec(type="t", id=job_id), QUEUES_OWN, now, tenant="default")
     job, event = lifecycle.submit(replace(drafted, backoff_json=backoff_json))
     await manager.store.insert(Insertion(jobs=[job], events=[event], now=now))
+
+
+@suite.case(
+    "settle", "a job that its holder knows completes only while the lease holds that it knows"
+)
+async def known_jobs(env: Env) -> None:
+    manager = await env.manager(Policy(lease_seconds=30.0, timeout_seconds=40.0))
+    await submit(manager, "good")
+    await submit(manager, "other")
+    await submit(manager, "lapsed", lease_seconds=10.0)
+    await submit(manager, "late", timeout_seconds=15.0)
+    await submit(manager, "outlived", lifetime_seconds=18.0)
+    claimed = await manager.claim("w", limit=10)
+    env.clock.advance(20.0)
+    settled = await manager.settle(
+        [
+            Completed(
+                job_id=job.id,
+                token="1.other" if job.id == "other" else job.token,
+                known=job,
+                result={"n": 1},
+            )
+            for job in claimed
+        ]
+    )
+    told = {
+        job.id: outcome.state if isinstance(outcome, Job) else type(outcome)
+        for job, outcome in zip(claimed, settled.outcomes, strict=True)
+    }
+    assert told == {
+        "good": State.COMPLETED,
+        "other": errors.StaleToken,
+        "lapsed": errors.LeaseExpired,
+        "late": errors.LeaseExpired,
+        "outlived": errors.LeaseExpired,
+    }
+    read = await manager.get("good")
+    assert (read.state, read.result, read.finalized_at) == (
+        State.COMPLETED,
+        {"n": 1},
+        env.clock.now(),
+    )
+    assert read == settled.outcomes[0]
