@@ -63,6 +63,20 @@ a day later: report of 01:00
 nightly is paused
 poll goes on
 """,
+    "celery_program.py": """\
+due now: 0
+a minute later: 2
+charged order 7 at attempt 2
+chain: 200 group: 300
+revoked: cancelled
+beat: ['nightly']
+""",
+    "etl.py": """\
+before six: 0 jobs ran
+the file is not there: retrying
+loaded: [10, 20, 30]
+cleaned part 1 at attempt 2
+""",
     "cancel.py": """\
 would change: 4
 now: cancelled, cancelled, cancelled, cancelling

@@ -8,6 +8,10 @@ from urllib.parse import quote, unquote
 from headrace import address
 from headrace.errors import InvalidInput, UnknownStore
 
+PATH = "path"
+"""What Spark makes of the argument of `load` and `save`."""
+NOT_A_PATH = 'write .option("url", "postgresql://…"): Spark shows paths in its plans, and a url may hold a password'
+
 
 def for_executors(url: str, unchanged: str) -> str:
     """The url of a store that other processes, in other folders, can open.

@@ -12,7 +12,7 @@ from headrace.errors import InvalidInput
 from headrace.manager.submission import BATCH_JOBS_MAX
 from headrace.model import DEFAULT_QUEUE, Priority
 from headrace.redaction import Redacted
-from headrace.spark.address import for_executors
+from headrace.spark.address import NOT_A_PATH, PATH, for_executors
 
 REJECTS_MAX_DEFAULT = 100_000
 WRITE_ID_CHARS_MAX = 64
@@ -57,6 +57,8 @@ class SinkOptions(Redacted, frozen=True, kw_only=True):
         """Names in any case. Raises InvalidInput, which says what is known."""
         given = {name.lower(): value for name, value in options.items()}
         given = {name: value for name, value in given.items() if name not in _SPARKS_OWN}
+        if PATH in given:
+            raise InvalidInput(f"save() takes no path; {validation.UNCHANGED}: {NOT_A_PATH}")
         unknown = given.keys() - _READERS.keys() - {"bad_rows"}
         if unknown:
             raise InvalidInput(

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote, urlsplit
 from headrace import address
 from headrace.errors import InvalidInput, InvalidTime, UnknownStore
 from headrace.model import State
+from headrace.spark.address import NOT_A_PATH, PATH
 from headrace.spark.schemas import TABLES
 
 ROWS_PER_PARTITION = 100_000
@@ -73,10 +74,10 @@ class SourceOptions:
     def parse(cls, options: Mapping[str, str]) -> SourceOptions:
         """Spark's options, whose names it spells in any case. Raises InvalidInput for any that is wrong."""
         given = {_known(name): value for name, value in options.items()}
-        for name in ("url", "table"):
+        for name, example in (("url", "…"), ("table", " | ".join(sorted(TABLES)))):
             if name not in given:
                 raise InvalidInput(
-                    f'the option {name!r} is missing; {_NOTHING}: add .option("{name}", …)'
+                    f'the option {name!r} is missing; {_NOTHING}: add .option("{name}", "{example}")'
                 )
         url, where = _address(given.pop("url"))
         table = given.pop("table")
@@ -98,6 +99,8 @@ class SourceOptions:
 def _known(name: str) -> str:
     """The name as in `_READ`: small letters, words run together."""
     plain = name.lower().replace("_", "")
+    if plain == PATH:
+        raise InvalidInput(f"load() takes no path; {_NOTHING}: {NOT_A_PATH}")
     if plain not in _READ:
         raise InvalidInput(
             f"{name!r} is not an option of this source; {_NOTHING}: it takes {', '.join(_SPELLED)}"
