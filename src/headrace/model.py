@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import os
+import time
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
@@ -382,16 +383,21 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def new_id() -> str:
-    """A fresh job id: a random UUID (version 4)."""
+    """A fresh job id: a UUID of version 7, which begins with the time and goes on at random.
+
+    Neighbours in time are neighbours in an index, so that a store writes to one page of it, not to all.
+    """
     return new_ids(1)[0]
 
 
 def new_ids(count: int) -> list[str]:
     """So many of them, by one draw of randomness; `uuid.UUID` would take longer than all else of a job."""
-    drawn = os.urandom(16 * count).hex()
+    drawn = os.urandom(10 * count).hex()
+    milliseconds = f"{time.time_ns() // 1_000_000:012x}"
+    head = f"{milliseconds[:8]}-{milliseconds[8:]}-7"
     return [
-        f"{one[:8]}-{one[8:12]}-4{one[13:16]}-{_VARIANT[one[16]]}{one[17:20]}-{one[20:]}"
-        for one in (drawn[start : start + 32] for start in range(0, 32 * count, 32))
+        f"{head}{one[:3]}-{_VARIANT[one[3]]}{one[4:7]}-{one[7:19]}"
+        for one in (drawn[start : start + 20] for start in range(0, 20 * count, 20))
     ]
 
 
@@ -404,4 +410,4 @@ def fresh_ids(count: int) -> Iterator[str]:
 
 _IDS_DRAWN_MAX = 1000
 _VARIANT = {digit: "89ab"[int(digit, 16) % 4] for digit in "0123456789abcdef"}
-"""The two bits that a version 4 fixes at the head of its fourth group."""
+"""The two bits that a UUID fixes at the head of its fourth group."""

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from headrace.stores.postgres import copying
-from headrace.stores.postgres.copying import Common, Rows
+from headrace.stores.postgres import arrow_rows, copying
+from headrace.stores.postgres.arrow_rows import Common, Rows
 from tests.stores.postgres.server import Schemas
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -30,7 +30,7 @@ async def sent(schemas: Schemas, batches: list[Rows]) -> list[tuple[Any, ...]]:
     connection = await asyncpg.connect(schemas.url)
     try:
         await connection.execute(TABLE)
-        await copying.copy_rows(connection, "sent", batches)
+        await arrow_rows.copy_batches(connection, "sent", batches)
         return [tuple(row) for row in await connection.fetch("SELECT * FROM sent")]
     finally:
         await connection.close()
@@ -49,7 +49,7 @@ async def test_every_kind_of_column_arrives_whole_or_in_slices(
     }
     batch = pa.record_batch({name: pa.array(own, type_) for name, (type_, own) in values.items()})
     part = batch.slice(cut.start, cut.stop - cut.start)
-    columns = {name: copying.own(part.column(name)) for name in part.schema.names}
+    columns = {name: arrow_rows.own(part.column(name)) for name in part.schema.names}
     rows = await sent(postgres_schemas, [Rows(columns)])
     wanted = list(zip(*(own for _, own in values.values()), strict=True))[cut]
     assert [row[:5] for row in rows] == wanted
@@ -62,7 +62,7 @@ async def test_each_row_has_the_values_of_its_group(postgres_schemas: Schemas) -
         {
             "n": Common([copying.int4(7), copying.int4(None)]),
             "f": Common([copying.float8(None), copying.float8(0.1)]),
-            "t": copying.own(pa.array(["a", None, "c"])),
+            "t": arrow_rows.own(pa.array(["a", None, "c"])),
             "is_so": Common([copying.boolean(True), copying.boolean(False)]),
             "texts": Common([copying.NO_TEXTS] * 2),
             "at": Common([copying.timestamptz(MOMENT), copying.timestamptz(None)]),
@@ -86,6 +86,6 @@ async def test_nothing_is_sent_of_no_batches(postgres_schemas: Schemas) -> None:
 def test_rows_are_as_long_as_what_they_hold(texts: list[str | None], data: st.DataObject) -> None:
     column = pa.array(texts, pa.string())
     start = data.draw(st.integers(0, len(texts) - 1))
-    encoded = copying.encode(Rows({"t": copying.own(column.slice(start))}))
+    encoded = arrow_rows.encode(Rows({"t": arrow_rows.own(column.slice(start))}))
     held = sum(len((text or "").encode()) for text in texts[start:])
     assert len(encoded) == 6 * (len(texts) - start) + held

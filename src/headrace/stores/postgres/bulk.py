@@ -17,11 +17,12 @@ import pyarrow as pa
 
 from headrace.errors import HeadraceError, StoreError
 from headrace.stores.postgres import grouping, opening
+from headrace.stores.postgres.arrow_rows import NewRows, Rows, copy_batches, own
+from headrace.stores.postgres.columns import LOADED
 from headrace.stores.postgres.connection import Connection
-from headrace.stores.postgres.copying import Rows, copy_rows, own
+from headrace.stores.postgres.copying import SEQ_BYTES
 from headrace.stores.postgres.errors import sqlstate, translate
 from headrace.stores.postgres.grouping import Group
-from headrace.stores.postgres.new_rows import SEQ_BYTES, NewRows
 from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
 
 TIME = pa.timestamp("us", tz="UTC")
@@ -132,12 +133,11 @@ class Loader:
         count = sum(batch.num_rows for batch in rows)
         try:
             async with connection.transaction():
-                seqs = await connection.fetchval(self._sql.query("load_seqs"), count)
+                seqs, _ = await connection.fetchrow(self._sql.query("load_seqs"), count)
                 new = _new_rows(rows, groups, now, seqs)
                 schema = self._sql.schema
-                await copy_rows(connection, "bodies", [one.bodies() for one in new], schema=schema)
-                await copy_rows(connection, "jobs", [one.jobs() for one in new], schema=schema)
-                await copy_rows(connection, "events", [one.events() for one in new], schema=schema)
+                for table in LOADED:
+                    await copy_batches(connection, table, [one.of(table) for one in new], schema)
         except asyncpg.UniqueViolationError:
             return None
         return Loaded(count, 0)
@@ -150,7 +150,7 @@ class Loader:
         now: datetime,
     ) -> Loaded:
         await connection.fetch(self._sql.query("load_begin"))
-        await copy_rows(connection, "load_rows", [_as_they_are(batch) for batch in rows])
+        await copy_batches(connection, "load_rows", [_as_they_are(batch) for batch in rows])
         return await _load_jobs(connection, self._sql, groups, now)
 
     async def stage(self, name: str, rows: Sequence[pa.RecordBatch], now: datetime) -> None:
@@ -159,7 +159,7 @@ class Loader:
         async with self._transaction() as connection:
             await connection.fetch(self._sql.query("load_stage"), table, now.isoformat())
             staged = [_as_they_are(batch) for batch in rows]
-            await copy_rows(connection, table, staged, schema=self._sql.schema)
+            await copy_batches(connection, table, staged, self._sql.schema)
 
     async def _notify(self) -> None:
         """After the commit, and on its own: see hints. A hint that is lost costs one poll."""

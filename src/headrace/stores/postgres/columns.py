@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
-from headrace.stores.columns import EVENT, JOB, Column, Group, of
+from headrace.stores.columns import EVENT, JOB, Column, Group, Kind, of, own
 from headrace.stores.sqltext import names
 
 _OF_BODIES = frozenset({Group.BODY, Group.PAYLOAD})
@@ -27,7 +27,123 @@ def _from_tables(columns: Iterable[Column]) -> str:
     return ",\n".join(f"{table_of(column)}.{column.name}" for column in columns)
 
 
+def _values(table: Mapping[str, str]) -> str:
+    """What these columns get, of a relation `new` with the columns INPUTS."""
+    return ", ".join(
+        "new.tags::text[]" if name == "tags" else f"new.{name}" for name in table.values()
+    )
+
+
+def _in(table: str) -> list[str]:
+    return ["seq", "lane", *(one.name for one in JOB[3:] if table_of(one) == table)]
+
+
+NEVER_AT_BIRTH = frozenset(
+    column.name
+    for column in JOB
+    if column.nullable and column.group in {Group.STANDING, Group.RESULT, Group.NOTE}
+)
+"""What a job gets only by what happens to it."""
+
+INPUTS = (
+    *of(JOB, without={"seq"}),
+    own("lease_us", Kind.INT),
+    own("event_at", Kind.TIME),
+    own("event_kind", Kind.EVENT_KIND),
+    own("event_payload_bytes", Kind.INT),
+    own("event_detail", Kind.JSON),
+)
+"""What an insertion is given for each job. Its seq and whether it is `early` are found while it is stored."""
+
+BIRTH: Mapping[str, Mapping[str, str]] = {
+    "bodies": {"id": "id"} | {name: name for name in _in("bodies")},
+    "jobs": {name: name for name in (*_in("jobs"), "lease_us", "early")},
+    "events": {
+        "at": "event_at",
+        "job_seq": "seq",
+        "job_id": "id",
+        "kind": "event_kind",
+        "after": "state",
+        "worker": "assignee",
+        "payload_bytes": "event_payload_bytes",
+        "detail": "event_detail",
+        **{
+            name: name
+            for name in (
+                "lane",
+                "version",
+                "attempt",
+                "failures",
+                "losses",
+                "run_at",
+                "lease_until",
+            )
+        },
+    },
+}
+"""A new job in each table that it is written to: the columns, and which input each gets. The one definition,
+whichever way the job comes."""
+
+
+def only(inputs: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """BIRTH, where no other inputs are known. The rest is NULL."""
+    return {
+        table: {name: source for name, source in columns.items() if source in inputs}
+        for table, columns in BIRTH.items()
+    }
+
+
+FRESH = only({"seq", "early", *(one.name for one in INPUTS if one.name not in NEVER_AT_BIRTH)})
+"""Of a job that nothing has happened to."""
+
+LOADED = only(
+    {source for columns in FRESH.values() for source in columns.values()}
+    - {"previous_id", "parent_id", "correlation_id", "callback_url", "backoff"}
+)
+"""Of a row of a bulk load."""
+
+_TYPES = {
+    Kind.INT: "integer",
+    Kind.FLOAT: "double precision",
+    Kind.JSON: "bytea",
+    Kind.TIME: "timestamptz",
+    Kind.LANE: "integer",
+}
+
+
+def _type(column: Column) -> str:
+    return "bigint" if column.name == "lease_us" else _TYPES.get(column.kind, "text")
+
+
+ALONE = tuple(one for one in INPUTS if one.name not in NEVER_AT_BIRTH)
+"""What the statement for one new job is given."""
+
+
+def _births(kind: str, tables: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+    """For the insertion into each table: the columns, their values, and which arrays of inputs they need."""
+    lists: dict[str, str] = {}
+    for table, columns in tables.items():
+        given = [one for one in dict.fromkeys(columns.values()) if one != "early"]
+        lists |= {
+            f"{kind}.{table}": ", ".join(columns),
+            f"{kind}.{table}.values": _values(columns),
+            f"{kind}.{table}.arrays": ", ".join(f"{one}_each" for one in given),
+            f"{kind}.{table}.names": ", ".join(given),
+        }
+    return lists
+
+
 LISTS: Mapping[str, str] = {
+    "new.parameters": ",\n".join(f"{one.name}_each {_type(one)}[]" for one in INPUTS),
+    "new.spread": "\n".join(
+        f"{one.name}_each := headrace.spread({one.name}_each, job_count);" for one in INPUTS
+    ),
+    "alone.values": ",\n".join(
+        f"${number}::{_type(one)} AS {one.name}" for number, one in enumerate(ALONE, start=1)
+    ),
+    **_births("new", BIRTH),
+    **_births("fresh", FRESH),
+    **_births("loaded", LOADED),
     "job.columns": names(JOB),
     "job.rows": _from_tables(JOB),
     "claimed.from_tables": _from_tables(CLAIMED),

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from headrace import history
 from headrace.model import Job
-from headrace.stores.postgres.insert import us_or_none
+from headrace.stores.postgres.values import us_or_none
 
 _SOME_KEY = "0c9e7f1a5d2b4a66"
 

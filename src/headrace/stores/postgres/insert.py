@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import struct
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -11,18 +12,48 @@ from headrace.errors import Contention
 from headrace.lifecycle import lease_holds
 from headrace.model import Edge, Event, Job
 from headrace.stores.base import Clash, Fence, Inserted, Insertion, KeyHold, Kin
+from headrace.stores.codec import Dialect, lists_writer, writer
+from headrace.stores.columns import EVENT, Kind, named
 from headrace.stores.postgres import read
+from headrace.stores.postgres.columns import ALONE, FRESH, INPUTS
+from headrace.stores.postgres.connection import Connection
+from headrace.stores.postgres.copying import copy_rows
 from headrace.stores.postgres.errors import Violated
 from headrace.stores.postgres.lanes import Lanes
-from headrace.stores.postgres.session import Session
-from headrace.stores.postgres.values import Column, column, storable, storable_or_none
+from headrace.stores.postgres.new_rows import NewRows, are_plain
+from headrace.stores.postgres.session import PoolSession, Session
+from headrace.stores.postgres.values import (
+    Column,
+    array_literal,
+    column,
+    storable,
+    us_or_none,
+)
 
 _TRIES = 20
-_MICROSECOND = timedelta(microseconds=1)
+_DIALECT = Dialect(writes={Kind.TEXTS: array_literal, Kind.FREE_TEXT: storable})
+_OF_JOB = [one for one in INPUTS if one.field or one.name in ("lane", "lease_us")]
+_OF_EVENT = named(EVENT, "at", "kind", "payload_bytes", "detail")
+_lists = lists_writer(_OF_JOB, dialect=_DIALECT, given=["lane", "lease_us"])
+_event_lists = lists_writer(_OF_EVENT, dialect=_DIALECT)
+_row = writer(
+    [one for one in _OF_JOB if one in ALONE], dialect=_DIALECT, given=["lane", "lease_us"]
+)
+_event_row = writer(_OF_EVENT, dialect=_DIALECT)
+COPIED_MIN = 2000
+"""With fewer jobs, the round trips of COPY cost more than it saves."""
+IN_TIME_MAX = 10_000
+"""So many are copied within moments. Of more, nobody knows when they commit: see pick_jobs."""
 
 
 async def insert(session: Session, lanes: Lanes, insertion: Insertion) -> Inserted | Clash:
     jobs = insertion.jobs
+    if isinstance(session, PoolSession) and are_plain(insertion):
+        with contextlib.suppress(Violated):  # stored already: the statement below says which
+            if len(jobs) == 1:
+                return Inserted(_numbered(jobs, await _alone(session, lanes, insertion)))
+            if len(jobs) >= COPIED_MIN:
+                return Inserted(_numbered(jobs, await _copied(session, lanes, insertion)))
     arguments = [
         insertion.now,
         session.is_callers,
@@ -30,8 +61,7 @@ async def insert(session: Session, lanes: Lanes, insertion: Insertion) -> Insert
         [storable(parent) for parent in insertion.parents],
         list(insertion.parents.values()),
         *_kin(insertion.kin),
-        *_jobs(jobs, await lanes.of(jobs)),
-        *_events(insertion.events),
+        *_jobs(jobs, await lanes.of(jobs), insertion.events),
         *_tags(jobs),
         *_edges(insertion.edges),
         *_keys(insertion.keys),
@@ -45,9 +75,43 @@ async def insert(session: Session, lanes: Lanes, insertion: Insertion) -> Insert
                 return clash
             reason = violated
         else:
-            return Inserted([replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)])
+            return Inserted(_numbered(jobs, seqs))
     # Something stood in the way each time, and was gone each time when we looked for it.
     raise Contention("the jobs kept clashing with other writes; nothing was stored") from reason
+
+
+def _numbered(jobs: Sequence[Job], seqs: Iterable[int]) -> list[Job]:
+    return [replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
+
+
+async def _alone(session: Session, lanes: Lanes, insertion: Insertion) -> Iterable[int]:
+    (job,), (event,) = insertion.jobs, insertion.events
+    lane, lease_us = await lanes.of([job]), us_or_none(job.lease_seconds)
+    ((seq,),) = await session.write("insert_alone", *_row(job, *lane, lease_us), *_event_row(event))
+    return (seq,)
+
+
+async def _copied(session: PoolSession, lanes: Lanes, insertion: Insertion) -> Iterable[int]:
+    """The seqs of plain new jobs, that are stored by COPY."""
+    jobs = insertion.jobs
+    of_jobs = await lanes.of(jobs)
+
+    async def work(connection: Connection) -> bytes:
+        query = session.sql.query("load_seqs")
+        seqs, in_time = await connection.fetchrow(query, len(jobs))
+        early = [
+            job.run_at < max(job.created_at, in_time) or len(jobs) > IN_TIME_MAX for job in jobs
+        ]
+        rows = NewRows(jobs, insertion.events, of_jobs, seqs, early)
+        async with connection.transaction():
+            for table, columns in FRESH.items():
+                await copy_rows(
+                    connection, table, list(columns), [rows.of(table)], schema=session.sql.schema
+                )
+        return bytes(seqs)
+
+    seqs = await session.write_by(work)
+    return struct.unpack(f">{len(jobs)}q", seqs)
 
 
 async def _clash(session: Session, lanes: Lanes, insertion: Insertion) -> Clash | None:
@@ -88,66 +152,15 @@ def _kin(kin: Mapping[str, Kin]) -> list[Column]:
         [storable(job_id) for job_id in kin],
         [one.version for one in kin.values()],
         [one.parents_max for one in kin.values()],
-        [None if one.joins is None else _array_literal(one.joins) for one in kin.values()],
-        [None if one.spawned is None else _array_literal(one.spawned) for one in kin.values()],
+        [None if one.joins is None else array_literal(one.joins) for one in kin.values()],
+        [None if one.spawned is None else array_literal(one.spawned) for one in kin.values()],
     ]
 
 
-def _jobs(jobs: Sequence[Job], lanes: list[int]) -> list[Column]:
-    """One list per column, in the order of insert.sql."""
-    return [
-        [job.id for job in jobs],
-        column([*lanes]),
-        column([_array_literal(job.tags) for job in jobs]),
-        column([job.created_at for job in jobs]),
-        column([job.key for job in jobs]),
-        column([job.previous_id for job in jobs]),
-        column([job.parent_id for job in jobs]),
-        column([job.correlation_id for job in jobs]),
-        column([job.callback_url for job in jobs]),
-        column([job.depth for job in jobs]),
-        column([job.max_attempts for job in jobs]),
-        column([job.lease_seconds for job in jobs]),
-        column([us_or_none(job.lease_seconds) for job in jobs]),
-        column([job.timeout_seconds for job in jobs]),
-        column([job.expires_at for job in jobs]),
-        column([job.backoff_json for job in jobs]),
-        column([job.payload_json for job in jobs]),
-        column([job.state for job in jobs]),
-        column([job.version for job in jobs]),
-        column([job.run_at for job in jobs]),
-        column([job.updated_at for job in jobs]),
-        column([job.attempt for job in jobs]),
-        column([job.failures for job in jobs]),
-        column([job.losses for job in jobs]),
-        column([job.token for job in jobs]),
-        column([job.lease_until for job in jobs]),
-        column([job.assignee for job in jobs]),
-        column([job.assigned_at for job in jobs]),
-        column([job.scheduled_at for job in jobs]),
-        column([job.started_at for job in jobs]),
-        column([job.last_failed_at for job in jobs]),
-        column([job.finalized_at for job in jobs]),
-        column([None if job.failure is None else storable(job.failure.message) for job in jobs]),
-        column([None if job.failure is None else job.failure.category for job in jobs]),
-        column(
-            [None if job.failure is None else storable_or_none(job.failure.code) for job in jobs]
-        ),
-        column([job.result_json for job in jobs]),
-        column([job.progress for job in jobs]),
-        column([job.progress_note for job in jobs]),
-        column([job.checkpoint_json for job in jobs]),
-        column([job.log_json for job in jobs]),
-    ]
-
-
-def _events(events: Sequence[Event]) -> list[Column]:
-    return [
-        column([event.at for event in events]),
-        column([event.kind for event in events]),
-        column([event.payload_bytes for event in events]),
-        column([event.detail_json for event in events]),
-    ]
+def _jobs(jobs: Sequence[Job], lanes: list[int], events: Sequence[Event]) -> list[Column]:
+    """One list for each of INPUTS."""
+    lease_us = [us_or_none(job.lease_seconds) for job in jobs]
+    return [*map(column, (*_lists(jobs, lanes, lease_us), *_event_lists(events)))]
 
 
 def _tags(jobs: Sequence[Job]) -> list[Column]:
@@ -181,16 +194,3 @@ def _keys(holds: Iterable[KeyHold]) -> list[Column]:
         [hold.expires_at for hold in ordered],
         [hold.released_when_terminal for hold in ordered],
     ]
-
-
-def us_or_none(seconds: float | None) -> int | None:
-    """Rounded as Python rounds a duration, so that a claim adds exactly what the lifecycle adds."""
-    return None if seconds is None else timedelta(seconds=seconds) // _MICROSECOND
-
-
-def _array_literal(tags: Sequence[str]) -> str:
-    """A list of texts as one text: an array of arrays of different lengths cannot be sent."""
-    if not tags:
-        return "{}"
-    quoted = ('"' + tag.replace("\\", "\\\\").replace('"', '\\"') + '"' for tag in tags)
-    return "{" + ",".join(quoted) + "}"

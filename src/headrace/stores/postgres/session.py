@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol, TypeVar
 
 from headrace.errors import HeadraceError, StoreError
-from headrace.stores.postgres.connection import Pool
+from headrace.stores.postgres.connection import Connection, Pool
 from headrace.stores.postgres.drivers import Row, driver_of
 from headrace.stores.postgres.errors import (
     Violated,
@@ -18,6 +18,8 @@ from headrace.stores.postgres.errors import (
     translate,
 )
 from headrace.stores.postgres.sql import Sql
+
+Written = TypeVar("Written")
 
 _TRIES = 5
 CALLERS = "the caller's transaction"
@@ -55,7 +57,7 @@ class PoolSession:
 
     def __init__(self, pool: Pool, sql: Sql, where: str) -> None:
         self._pool = pool
-        self._sql = sql
+        self.sql = sql
         self._where = where
 
     async def read(self, name: str, *arguments: object) -> Sequence[Row]:
@@ -64,15 +66,28 @@ class PoolSession:
     async def write(self, name: str, *arguments: object) -> Sequence[Row]:
         return await self._run(name, arguments, writes=True)
 
+    async def write_by(self, work: Callable[[Connection], Awaitable[Written]]) -> Written:
+        """What the work gives back, which is one transaction, or none. Raises as `write` does."""
+        return await self._try(work, writes=True)
+
     async def _run(
         self, name: str, arguments: tuple[object, ...], *, writes: bool
     ) -> Sequence[Row]:
-        text = self._sql.query(name)
+        text = self.sql.query(name)
+
+        async def work(connection: Connection) -> Sequence[Row]:
+            rows: Sequence[Row] = await connection.fetch(text, *arguments)
+            return rows
+
+        return await self._try(work, writes=writes)
+
+    async def _try(
+        self, work: Callable[[Connection], Awaitable[Written]], *, writes: bool
+    ) -> Written:
         for tries_left in reversed(range(_TRIES)):
             try:
                 async with self._pool.connection() as connection:
-                    rows: Sequence[Row] = await connection.fetch(text, *arguments)
-                    return rows
+                    return await work(connection)
             except HeadraceError:
                 raise
             except Exception as error:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 
 Column = list[object]
 
+_MICROSECOND = timedelta(microseconds=1)
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
 
@@ -44,3 +46,16 @@ def storable(text: str) -> str:
 
 def storable_or_none(text: str | None) -> str | None:
     return None if text is None else storable(text)
+
+
+def us_or_none(seconds: float | None) -> int | None:
+    """Rounded as Python rounds a duration, so that a claim adds exactly what the lifecycle adds."""
+    return None if seconds is None else timedelta(seconds=seconds) // _MICROSECOND
+
+
+def array_literal(tags: Sequence[str]) -> str:
+    """A list of texts as one text: an array of arrays of different lengths cannot be sent."""
+    if not tags:
+        return "{}"
+    quoted = ('"' + tag.replace("\\", "\\\\").replace('"', '\\"') + '"' for tag in tags)
+    return "{" + ",".join(quoted) + "}"

@@ -146,89 +146,62 @@ AS $$
 DECLARE
     created bigint;
 BEGIN
-    INSERT INTO headrace.bodies (
-        seq, id, lane, tags, created_at, key, depth, lease_seconds, timeout_seconds, payload
-    )
-    SELECT
-        load_rows.seq,
-        load_rows.id,
-        load_groups.lane,
-        load_groups.tags,
-        load_groups.created_at,
-        load_rows.key,
-        0,
-        load_groups.lease_seconds,
-        load_groups.timeout_seconds,
-        load_rows.payload
-    FROM pg_temp.load_rows
-    INNER JOIN pg_temp.load_groups ON load_groups.group_number = load_rows.group_number;
-    GET DIAGNOSTICS created = ROW_COUNT;
-
-    INSERT INTO headrace.jobs (
-        seq, run_at, updated_at, lane, version, attempt, failures, losses, max_attempts, early, state,
-        lease_us, expires_at
-    )
-    SELECT
-        load_rows.seq,
-        coalesce(load_rows.run_at, load_groups.created_at),
-        load_groups.created_at,
-        load_groups.lane,
-        1,
-        0,
-        0,
-        0,
-        load_groups.max_attempts,
-        TRUE,
-        'pending',
-        load_groups.lease_us,
-        load_groups.expires_at
-    FROM pg_temp.load_rows
-    INNER JOIN pg_temp.load_groups ON load_groups.group_number = load_rows.group_number;
-
-    INSERT INTO headrace.events (
-        at, run_at, job_seq, lane, version, attempt, failures, losses, payload_bytes, job_id, kind,
-        after, detail
-    )
-    SELECT
-        load_groups.created_at,
-        coalesce(load_rows.run_at, load_groups.created_at),
-        load_rows.seq,
-        load_groups.lane,
-        1,
-        0,
-        0,
-        0,
-        octet_length(load_rows.payload),
-        load_rows.id,
-        'enqueued',
-        'pending',
-        CASE
-            WHEN load_rows.key IS NULL
-                THEN load_groups.detail
-            ELSE load_groups.keyed_head || load_rows.key_json || load_groups.keyed_tail
-        END
-    FROM pg_temp.load_rows
-    INNER JOIN pg_temp.load_groups ON load_groups.group_number = load_rows.group_number;
-
-    IF tagged THEN
-        INSERT INTO headrace.job_tags (tag, seq)
+    WITH new AS MATERIALIZED (
         SELECT
-            own.tag,
-            load_rows.seq
-        FROM pg_temp.load_rows
-        INNER JOIN pg_temp.load_groups ON load_groups.group_number = load_rows.group_number
-        CROSS JOIN LATERAL unnest(load_groups.tags) AS own (tag);
-        INSERT INTO headrace.ready_tags (tag, lane, early, run_at, seq)
-        SELECT
-            own.tag,
+            load_rows.seq,
+            load_rows.id,
+            load_rows.key,
+            load_rows.payload,
+            coalesce(load_rows.run_at, load_groups.created_at) AS run_at,
             load_groups.lane,
-            TRUE,
-            coalesce(load_rows.run_at, load_groups.created_at),
-            load_rows.seq
+            load_groups.tags,
+            load_groups.created_at,
+            load_groups.created_at AS updated_at,
+            load_groups.created_at AS event_at,
+            load_groups.max_attempts,
+            load_groups.lease_seconds,
+            load_groups.lease_us,
+            load_groups.timeout_seconds,
+            load_groups.expires_at,
+            0 AS depth,
+            1 AS version,
+            0 AS attempt,
+            0 AS failures,
+            0 AS losses,
+            'pending' AS state,
+            TRUE AS early,
+            'enqueued' AS event_kind,
+            octet_length(load_rows.payload) AS event_payload_bytes,
+            CASE
+                WHEN load_rows.key IS NULL
+                    THEN load_groups.detail
+                ELSE load_groups.keyed_head || load_rows.key_json || load_groups.keyed_tail
+            END AS event_detail
         FROM pg_temp.load_rows
         INNER JOIN pg_temp.load_groups ON load_groups.group_number = load_rows.group_number
-        CROSS JOIN LATERAL unnest(load_groups.tags) AS own (tag);
-    END IF;
+    ),
+    in_bodies AS (
+        INSERT INTO headrace.bodies ({loaded.bodies}) SELECT {loaded.bodies.values} FROM new
+    ),
+    in_jobs AS (INSERT INTO headrace.jobs ({loaded.jobs}) SELECT {loaded.jobs.values} FROM new),
+    in_events AS (
+        INSERT INTO headrace.events ({loaded.events}) SELECT {loaded.events.values} FROM new
+    ),
+    in_job_tags AS (
+        INSERT INTO headrace.job_tags (tag, seq)
+        SELECT own.tag, new.seq
+        FROM new
+        CROSS JOIN LATERAL unnest(new.tags) AS own (tag)
+        WHERE tagged
+    ),
+    in_ready_tags AS (
+        INSERT INTO headrace.ready_tags (tag, lane, early, run_at, seq)
+        SELECT own.tag, new.lane, new.early, new.run_at, new.seq
+        FROM new
+        CROSS JOIN LATERAL unnest(new.tags) AS own (tag)
+        WHERE tagged
+    )
+    SELECT count(*) INTO created FROM new;
     RETURN created;
 END;
 $$;

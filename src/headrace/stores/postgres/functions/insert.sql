@@ -19,51 +19,7 @@ CREATE OR REPLACE FUNCTION headrace.insert_jobs(
     kin_join_lists text[],
     kin_spawned_lists text[],
     -- one element per job, or one for all, or none for NULL: see spread
-    ids text[],
-    lanes integer[],
-    tag_lists text[], -- array literals
-    created_ats timestamptz[],
-    keys text[],
-    previous_ids text[],
-    parent_ids text[],
-    correlation_ids text[],
-    callback_urls text[],
-    depths integer[],
-    max_attempts_each integer[],
-    lease_seconds_each double precision[],
-    lease_us_each bigint[],
-    timeout_seconds_each double precision[],
-    expires_ats timestamptz[],
-    backoffs bytea[],
-    payloads bytea[],
-    states text[],
-    versions integer[],
-    run_ats timestamptz[],
-    updated_ats timestamptz[],
-    attempts integer[],
-    failures_each integer[],
-    losses_each integer[],
-    tokens text[],
-    lease_untils timestamptz[],
-    assignees text[],
-    assigned_ats timestamptz[],
-    scheduled_ats timestamptz[],
-    started_ats timestamptz[],
-    last_failed_ats timestamptz[],
-    finalized_ats timestamptz[],
-    failure_messages text[],
-    failure_categories text[],
-    failure_codes text[],
-    results bytea[],
-    progresses double precision[],
-    progress_notes text[],
-    checkpoints bytea[],
-    logs bytea[],
-    -- their events, as far as the jobs do not tell
-    event_ats timestamptz[],
-    event_kinds text[],
-    event_payload_bytes integer[],
-    event_details bytea[],
+    {new.parameters},
     -- one element per tag of a job
     tag_positions integer[],
     tags text[],
@@ -87,8 +43,8 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    job_count integer := cardinality(ids);
-    new_seqs bigint[];
+    job_count integer := cardinality(id_each);
+    seq_each bigint[];
     found_rows bigint;
 BEGIN
     -- Insertions that look at each other's kin take turns, and the later one looks with a new snapshot.
@@ -160,118 +116,34 @@ BEGIN
         END IF;
     END IF;
 
-    new_seqs := ARRAY(
+    seq_each := ARRAY(
         SELECT nextval('headrace.job_seqs') FROM generate_series(1, job_count)
     );
     IF job_count > 1 THEN
-        lanes := headrace.spread(lanes, job_count);
-        tag_lists := headrace.spread(tag_lists, job_count);
-        created_ats := headrace.spread(created_ats, job_count);
-        keys := headrace.spread(keys, job_count);
-        previous_ids := headrace.spread(previous_ids, job_count);
-        parent_ids := headrace.spread(parent_ids, job_count);
-        correlation_ids := headrace.spread(correlation_ids, job_count);
-        callback_urls := headrace.spread(callback_urls, job_count);
-        depths := headrace.spread(depths, job_count);
-        max_attempts_each := headrace.spread(max_attempts_each, job_count);
-        lease_seconds_each := headrace.spread(lease_seconds_each, job_count);
-        lease_us_each := headrace.spread(lease_us_each, job_count);
-        timeout_seconds_each := headrace.spread(timeout_seconds_each, job_count);
-        expires_ats := headrace.spread(expires_ats, job_count);
-        backoffs := headrace.spread(backoffs, job_count);
-        payloads := headrace.spread(payloads, job_count);
-        states := headrace.spread(states, job_count);
-        versions := headrace.spread(versions, job_count);
-        run_ats := headrace.spread(run_ats, job_count);
-        updated_ats := headrace.spread(updated_ats, job_count);
-        attempts := headrace.spread(attempts, job_count);
-        failures_each := headrace.spread(failures_each, job_count);
-        losses_each := headrace.spread(losses_each, job_count);
-        tokens := headrace.spread(tokens, job_count);
-        lease_untils := headrace.spread(lease_untils, job_count);
-        assignees := headrace.spread(assignees, job_count);
-        assigned_ats := headrace.spread(assigned_ats, job_count);
-        scheduled_ats := headrace.spread(scheduled_ats, job_count);
-        started_ats := headrace.spread(started_ats, job_count);
-        last_failed_ats := headrace.spread(last_failed_ats, job_count);
-        finalized_ats := headrace.spread(finalized_ats, job_count);
-        failure_messages := headrace.spread(failure_messages, job_count);
-        failure_categories := headrace.spread(failure_categories, job_count);
-        failure_codes := headrace.spread(failure_codes, job_count);
-        results := headrace.spread(results, job_count);
-        progresses := headrace.spread(progresses, job_count);
-        progress_notes := headrace.spread(progress_notes, job_count);
-        checkpoints := headrace.spread(checkpoints, job_count);
-        logs := headrace.spread(logs, job_count);
-        event_ats := headrace.spread(event_ats, job_count);
-        event_kinds := headrace.spread(event_kinds, job_count);
-        event_payload_bytes := headrace.spread(event_payload_bytes, job_count);
-        event_details := headrace.spread(event_details, job_count);
+        {new.spread};
     END IF;
-    INSERT INTO headrace.bodies (
-        seq, id, lane, tags, created_at, key, previous_id, parent_id, correlation_id, callback_url,
-        depth, lease_seconds, timeout_seconds, backoff, payload
-    )
-    SELECT
-        new.seq, new.id, new.lane, new.tags::text[], new.created_at, new.key, new.previous_id,
-        new.parent_id, new.correlation_id, new.callback_url, new.depth, new.lease_seconds,
-        new.timeout_seconds, new.backoff, new.payload
-    FROM unnest(
-        new_seqs, ids, lanes, tag_lists, created_ats, keys, previous_ids, parent_ids,
-        correlation_ids, callback_urls, depths, lease_seconds_each, timeout_seconds_each,
-        backoffs, payloads
-    ) AS new (
-        seq, id, lane, tags, created_at, key, previous_id, parent_id, correlation_id, callback_url,
-        depth, lease_seconds, timeout_seconds, backoff, payload
-    );
+    INSERT INTO headrace.bodies ({new.bodies})
+    SELECT {new.bodies.values}
+    FROM unnest({new.bodies.arrays}) AS new ({new.bodies.names});
 
-    INSERT INTO headrace.jobs (
-        seq, run_at, updated_at, lane, version, attempt, failures, losses, max_attempts, early,
-        state, lease_us, expires_at, lease_until, assigned_at, scheduled_at, started_at,
-        last_failed_at, finalized_at, progress, token, assignee, failure_category, failure_code,
-        failure_message, progress_note, result, checkpoint, log
-    )
-    SELECT
-        new.seq, new.run_at, new.updated_at, new.lane, new.version, new.attempt, new.failures,
-        new.losses, new.max_attempts,
-        is_late OR new.run_at < greatest(new.created_at, clock_timestamp() - interval '500 ms'),
-        new.state, new.lease_us, new.expires_at, new.lease_until, new.assigned_at,
-        new.scheduled_at, new.started_at, new.last_failed_at, new.finalized_at, new.progress,
-        new.token, new.assignee, new.failure_category, new.failure_code, new.failure_message,
-        new.progress_note, new.result, new.checkpoint, new.log
-    FROM unnest(
-        new_seqs, run_ats, updated_ats, lanes, versions, attempts, failures_each, losses_each,
-        max_attempts_each, states, created_ats, lease_us_each, expires_ats, lease_untils, assigned_ats,
-        scheduled_ats, started_ats, last_failed_ats, finalized_ats, progresses, tokens, assignees,
-        failure_categories, failure_codes, failure_messages, progress_notes, results, checkpoints,
-        logs
-    ) AS new (
-        seq, run_at, updated_at, lane, version, attempt, failures, losses, max_attempts, state,
-        created_at, lease_us, expires_at, lease_until, assigned_at, scheduled_at, started_at, last_failed_at,
-        finalized_at, progress, token, assignee, failure_category, failure_code, failure_message,
-        progress_note, result, checkpoint, log
-    );
+    INSERT INTO headrace.jobs ({new.jobs})
+    SELECT {new.jobs.values}
+    FROM (
+        SELECT
+            given.*,
+            is_late OR {is_early} AS early
+        FROM unnest(created_at_each, {new.jobs.arrays}) AS given (created_at, {new.jobs.names})
+    ) AS new;
 
-    INSERT INTO headrace.events (
-        at, run_at, job_seq, lane, version, attempt, failures, losses, payload_bytes, lease_until,
-        job_id, kind, after, worker, detail
-    )
-    SELECT
-        new.at, new.run_at, new.seq, new.lane, new.version, new.attempt, new.failures, new.losses,
-        new.payload_bytes, new.lease_until, new.id, new.kind, new.state, new.assignee, new.detail
-    FROM unnest(
-        event_ats, run_ats, new_seqs, lanes, versions, attempts, failures_each, losses_each,
-        event_payload_bytes, lease_untils, ids, event_kinds, states, assignees, event_details
-    ) AS new (
-        at, run_at, seq, lane, version, attempt, failures, losses, payload_bytes, lease_until, id,
-        kind, state, assignee, detail
-    );
+    INSERT INTO headrace.events ({new.events})
+    SELECT {new.events.values}
+    FROM unnest({new.events.arrays}) AS new ({new.events.names});
 
     IF cardinality(tags) > 0 THEN
         INSERT INTO headrace.job_tags (tag, seq)
         SELECT
             new.tag,
-            new_seqs[new.position]
+            seq_each[new.position]
         FROM unnest(tags, tag_positions) AS new (tag, position);
         -- Job by job, for the LIMIT: where statistics say that hardly any job waits, a join would begin
         -- with all that wait.
@@ -291,7 +163,7 @@ BEGIN
                 jobs.seq,
                 jobs.state
             FROM headrace.jobs
-            WHERE jobs.seq = new_seqs[new.position]
+            WHERE jobs.seq = seq_each[new.position]
             LIMIT 1
         ) AS job
         WHERE job.state IN ('pending', 'retrying', 'lost');
@@ -306,9 +178,12 @@ BEGIN
             outcome = excluded.outcome,
             seen = excluded.seen;
     END IF;
-    RETURN new_seqs;
+    RETURN seq_each;
 END;
 $$;
+
+-- fragment: is_early
+given.run_at < greatest(given.created_at, clock_timestamp() - interval '500 ms')
 
 -- name: grown_kin
 -- Around which of these jobs the graph is not as an insertion took it to be: one element per job, NULL for what

@@ -2,8 +2,11 @@
 SELECT {calls.load_begin}
 
 -- name: load_seqs
--- As COPY takes them: one after the other, without their lengths.
-SELECT string_agg(int8send(nextval('headrace.job_seqs')), ''::bytea)
+-- As COPY takes them: one after the other, without their lengths. And the moment from which on a due time is in
+-- time: see pick_jobs.
+SELECT
+    string_agg(int8send(nextval('headrace.job_seqs')), ''::bytea),
+    clock_timestamp() - interval '500 ms'
 FROM generate_series(1, $1::integer)
 
 -- name: load_stage

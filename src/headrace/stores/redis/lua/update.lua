@@ -50,9 +50,8 @@ for index = 1, count do
     local packed = front(lane, before.flags, event) .. ARGV[first + 6]
     local after = read_row(packed)
     note_lane(tonumber(handle), lane)
-    local position = CLAIMABLE[after.state] and after.run_at or redis.call('ZSCORE', K.leases, handle) or NONE
-    leave(before.lane, before.state, handle, before.failures, before.tags)
-    enter(lane, after.state, handle, after.failures, after.tags, position)
+    leave(before, handle)
+    enter(after, handle, packed, redis.call('ZSCORE', K.leases, handle) or '+inf')
     retag(handle, before.tags, after.tags)
     hset(K.rows, handle, packed)
     hset(K.bodies, handle, with_rest(redis.call('HGET', K.bodies, handle), ARGV[first + 7]))
@@ -149,7 +148,7 @@ local trimmed = trimmed_upto()
 for index = 1, count do
   local id, handle, row = ids[index], handles[index], rows[index]
   if row then
-    leave(row.lane, row.state, handle, row.failures, row.tags)
+    leave(row, handle)
     note_count(tonumber(handle), -1)
     zrem(K.jobs, id)
     zrem(K.expiry, handle)
