@@ -1,4 +1,4 @@
-"""An ETL of three steps as Airflow users write one: a schedule, results handed on, a retry, a sensor that waits.
+"""An ETL of three steps as Airflow users write one: a schedule, results handed on, a retry, a sensor.
 
 extract >> [clean each part] >> load, every morning at six in Berlin.
 """

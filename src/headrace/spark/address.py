@@ -10,7 +10,9 @@ from headrace.errors import InvalidInput, UnknownStore
 
 PATH = "path"
 """What Spark makes of the argument of `load` and `save`."""
-NOT_A_PATH = 'write .option("url", "postgresql://…"): Spark shows paths in its plans, and a url may hold a password'
+NOT_A_PATH = (
+    'write .option("url", "postgresql://…"): Spark shows paths in its plans, passwords included'
+)
 
 
 def for_executors(url: str, unchanged: str) -> str:
