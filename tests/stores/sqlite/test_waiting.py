@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,18 @@ from headrace.stores.base import EventQuery, Pause
 from headrace.stores.sqlite import SqliteStore, log, wait
 from headrace.stores.sqlite.session import Snapshot
 from tests.stores.sqlite.samples import NOW, insert, new_job, request
+
+
+def no_hints(path: Path) -> None:
+    raise OSError("no inotify")
+
+
+@pytest.fixture(params=["hints", "looks alone"])
+def _with_and_without_hints(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if request.param == "looks alone":
+        monkeypatch.setattr(wait, "FileChanges", no_hints)
 
 
 async def seconds(store: SqliteStore, after: str, timeout_seconds: float) -> float:
@@ -35,7 +49,8 @@ async def test_it_returns_after_the_timeout(store: SqliteStore) -> None:
 async def test_a_write_through_the_same_store_wakes_everyone(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wait, "_POLL_SECONDS_MIN", 60)  # whoever is woken was not by polling
+    monkeypatch.setattr(wait, "FileChanges", no_hints)
+    monkeypatch.setattr(wait, "_POLL_SECONDS_MIN", 60)  # whoever is woken was told
     store = await SqliteStore.open(path)
     waiting = [asyncio.create_task(seconds(store, "", 10)) for _ in range(20)]
     await asyncio.sleep(0.05)
@@ -56,6 +71,7 @@ async def test_a_write_without_events_wakes_nobody(store: SqliteStore) -> None:
     assert await waiting >= 0.3
 
 
+@pytest.mark.usefixtures("_with_and_without_hints")
 async def test_a_write_through_another_store_on_the_file_is_noticed(
     store: SqliteStore, path: Path
 ) -> None:
@@ -66,6 +82,48 @@ async def test_a_write_through_another_store_on_the_file_is_noticed(
         await insert(other, new_job())
         assert await waiting < 2
     await other.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
+async def test_the_kernel_tells_of_a_write_through_another_store(
+    store: SqliteStore, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between hints there is next to no look: waiting costs nothing."""
+    looks = 0
+    data_version = wait.Watch._data_version
+
+    def counted(self: wait.Watch) -> int:
+        nonlocal looks
+        looks += 1
+        return data_version(self)
+
+    monkeypatch.setattr(wait.Watch, "_data_version", counted)
+    monkeypatch.setattr(wait, "_LOOK_SECONDS", 60.0)
+    other = await SqliteStore.open(path)
+    waiting = asyncio.create_task(seconds(store, "", 10))
+    await asyncio.sleep(0.7)  # it has come to rest
+    at_rest = looks
+    await asyncio.sleep(0.5)
+    assert looks == at_rest < 40
+    await insert(other, new_job())
+    assert await waiting < 5
+    await other.close()
+
+
+async def test_a_commit_that_takes_its_time_is_noticed(store: SqliteStore, path: Path) -> None:
+    """The hint comes with the first page that is written, long before the commit shows."""
+    waiting = asyncio.create_task(seconds(store, "", 10))
+    await asyncio.sleep(0.7)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("PRAGMA cache_size = 1")  # pages are written before the commit
+        other.execute("BEGIN IMMEDIATE")
+        other.execute("CREATE TABLE large (a)")
+        for _ in range(200):
+            other.execute("INSERT INTO large VALUES (randomblob(4000))")
+        await asyncio.sleep(0.3)
+        other.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('events', 7)")
+        other.execute("COMMIT")
+    assert await waiting < 5
 
 
 async def test_cancelling_a_wait_leaves_nothing_behind(store: SqliteStore) -> None:

@@ -302,7 +302,7 @@ def _open(
             opened.enter_context(closing(for_reading(path, busy_timeout_seconds)))
             for _ in range(_READERS + 1)
         ]
-        watch = Watch(watcher)
+        watch = Watch(watcher, path)
         store = SqliteStore(
             path,
             Writer(
