@@ -16,14 +16,14 @@ from headrace.model import LEASED, TERMINAL, Change, Edge, Job
 from headrace.stores.base import Commit, Committed
 from headrace.stores.columns import COMPARED, LANE_KEY
 from headrace.stores.sqlite import graph, keys, log, tags
-from headrace.stores.sqlite.bulk import Bulk
+from headrace.stores.sqlite.bulk import Bulk, Wide
 from headrace.stores.sqlite.lanes import Lanes, Moves
-from headrace.stores.sqlite.rows import change_parameters, us_or_none
+from headrace.stores.sqlite.rows import change_columns, us_or_none
 from headrace.stores.sqlite.session import Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _VERSIONS = query("commit_versions")
-_CHANGE = Bulk("job_change", few="job_change_one")
+_CHANGE = Wide("job_change", few="job_change_one")
 _RESULT = Bulk("result_set")
 
 
@@ -84,12 +84,13 @@ def write(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:
     for (change, _, _), lane in zip(changes, lanes, strict=True):
         moves.leave(lane, change.before.state, change.before.failures)
         moves.enter(lane, change.after.state, change.after.failures)
+    seqs = [item.seq for item in changes]
+    leases = [item.lease_until_us for item in changes]
     _CHANGE.run(
-        tx.connection,
-        [change_parameters(change.after, seq, lease) for change, seq, lease in changes],
+        tx.connection, change_columns([item.change.after for item in changes], seqs, leases)
     )
     _write_results(tx, changes)
-    log.append(tx, [(item.change.event, item.seq) for item in changes])
+    log.append(tx, [item.change.event for item in changes], seqs)
     moves.write(tx.connection)
     tagged = [
         (item.change, lane, item.seq)

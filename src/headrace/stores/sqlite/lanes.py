@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from headrace.model import Event, Job, State
 from headrace.stores.columns import LaneKey
-from headrace.stores.sqlite.sql import json_list, query
+from headrace.stores.sqlite.sql import LANE_COUNTS, json_list, moved, query
 
 _ADD = query("lane_add")
 _ID = query("lane_id")
@@ -19,8 +21,6 @@ _KEYS_MAX = 100_000  # some 35 MB
 
 STATES = tuple(State)
 """In the order of the columns of `lanes`."""
-
-_COLUMN = {state: index for index, state in enumerate(STATES)}
 
 
 class Lanes:
@@ -123,21 +123,30 @@ class Moves:
     """How the counts of lanes change by one write: summed up, then one statement per lane."""
 
     def __init__(self) -> None:
-        self._lanes: dict[int, list[int]] = {}
+        self._lanes: dict[int, Counter[str]] = {}
 
     def enter(self, lane: int, state: State, failures: int) -> None:
-        self._add(lane, _COLUMN[state], 1, failures)
+        self._add(lane, state, 1, failures)
 
     def leave(self, lane: int, state: State, failures: int) -> None:
-        self._add(lane, _COLUMN[state], -1, -failures)
+        self._add(lane, state, -1, -failures)
 
     def write(self, connection: sqlite3.Connection) -> None:
         for lane, counts in self._lanes.items():
-            connection.execute(_MOVE, (*counts, lane))
+            moves = {name: by for name, by in counts.items() if by}
+            if moves:
+                connection.execute(_move(tuple(moves)), (*moves.values(), lane))
 
-    def _add(self, lane: int, column: int, jobs: int, failures: int) -> None:
+    def _add(self, lane: int, state: State, jobs: int, failures: int) -> None:
         counts = self._lanes.get(lane)
         if counts is None:
-            counts = self._lanes[lane] = [0] * (2 * len(STATES))
-        counts[column] += jobs
-        counts[column + len(STATES)] += failures
+            counts = self._lanes[lane] = Counter()
+        counts[state] += jobs
+        if failures:
+            counts[f"{state}_failures"] += failures
+
+
+@lru_cache(maxsize=128)
+def _move(counts: tuple[str, ...]) -> str:
+    """The statement that moves these counts: the others, with their checks, are left alone."""
+    return _MOVE.replace(moved(LANE_COUNTS), moved(counts))

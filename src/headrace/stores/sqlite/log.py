@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from headrace.clock import to_us
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event
 from headrace.stores.base import EventQuery
-from headrace.stores.sqlite.bulk import Bulk
-from headrace.stores.sqlite.rows import event_parameters, read_event
+from headrace.stores.sqlite.bulk import Wide
+from headrace.stores.sqlite.rows import event_columns, read_event
 from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import query
 
-_ADD = Bulk("event_add")
+_ADD = Wide("event_add")
 _EVENTS = query("events")
 _EVENTS_OF_JOB = query("events_of_job")
 _LANES = query("events_lanes")
@@ -36,13 +36,13 @@ def position(cursor: str) -> int:
     return min(int(cursor), _SEQ_MAX)
 
 
-def append(tx: Transaction, events: Iterable[tuple[Event, int]]) -> None:
+def append(tx: Transaction, events: Sequence[Event], job_seqs: Sequence[int]) -> None:
     """Append events, each with the seq of its job."""
-    parameters = [
-        event_parameters(event, job_seq, tx.lanes.of_event(event)) for event, job_seq in events
-    ]
-    _ADD.run(tx.connection, parameters)
-    tx.grew = tx.grew or bool(parameters)
+    if not events:
+        return
+    lanes = [tx.lanes.of_event(event) for event, _ in zip(events, job_seqs, strict=True)]
+    _ADD.run(tx.connection, event_columns(events, job_seqs, lanes))
+    tx.grew = True
 
 
 def events(view: Snapshot, wanted: EventQuery) -> list[Event]:

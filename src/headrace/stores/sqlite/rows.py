@@ -10,16 +10,16 @@ import msgspec
 
 from headrace.clock import from_us, to_us
 from headrace.model import Event, Job
-from headrace.stores.codec import STATE_OF, WORDS, Dialect, reader, writer
+from headrace.stores.codec import STATE_OF, WORDS, Dialect, lists_writer, reader
 from headrace.stores.columns import JOB, STANDING, Kind, named
 from headrace.stores.sqlite.session import Snapshot
 from headrace.stores.sqlite.sql import EVENT_INSERTED, EVENT_READ, INSERTED, json_list, query
 
 __all__ = [
     "STATE_OF",
-    "change_parameters",
-    "event_parameters",
-    "insert_parameters",
+    "change_columns",
+    "event_columns",
+    "insert_columns",
     "jobs_by_seq",
     "read_event",
     "read_job",
@@ -68,19 +68,19 @@ DIALECT = Dialect(
 read_job = reader(Job, JOB, dialect=DIALECT)
 """A row of `job_rows`, and what gives the key of a lane."""
 
-insert_parameters = writer(INSERTED, dialect=DIALECT, given=["lane"])
-"""For `job_add`, of a job that has its seq, and its lane."""
+insert_columns = lists_writer(INSERTED, dialect=DIALECT, given=["seq", "lane"])
+"""For `job_add`, of jobs, their seqs and their lanes."""
 
-change_parameters = writer(
+change_columns = lists_writer(
     (*STANDING, *named(JOB, "seq")), dialect=DIALECT, given=["seq", "lease_until"]
 )
-"""For `job_change`, of a job, its seq and the end of its lease."""
+"""For `job_change`, of jobs, their seqs and the ends of their leases."""
 
 read_event = reader(Event, EVENT_READ, dialect=DIALECT, computed={"cursor": "str(seq)"})
 """A row of `events`, and what gives the key of a lane."""
 
-event_parameters = writer(EVENT_INSERTED, dialect=DIALECT, given=["job_seq", "lane"])
-"""For `event_add`, of an event, the seq of its job, and its lane."""
+event_columns = lists_writer(EVENT_INSERTED, dialect=DIALECT, given=["job_seq", "lane"])
+"""For `event_add`, of events, the seqs of their jobs, and their lanes."""
 
 
 def jobs_by_seq(view: Snapshot, seqs: Sequence[int]) -> list[Job]:

@@ -31,13 +31,18 @@ INSERTED = of(JOB, Group.IDENTITY, Group.STANDING, Group.BODY)
 EVENT_READ = of(EVENT, without=["job_seq"])
 EVENT_INSERTED = of(EVENT, Group.EVENT)
 
-_LANE_COUNTS = [*State, *(f"{state}_failures" for state in State)]
+LANE_COUNTS = [*State, *(f"{state}_failures" for state in State)]
 
 
 def _by_list(columns: Iterable[Column]) -> str:
     return ",\n".join(
         f"{column.name} = new.column{number}" for number, column in enumerate(columns, start=1)
     )
+
+
+def moved(counts: Iterable[str]) -> str:
+    """The counts of a lane, each by a parameter."""
+    return ", ".join(f"{name} = {name} + ?" for name in counts)
 
 
 LISTS: Mapping[str, str] = {
@@ -54,8 +59,8 @@ LISTS: Mapping[str, str] = {
     "event.marks": marks(EVENT_INSERTED),
     "lane.key": names(LANE_KEY),
     "lane.of_lanes": names(LANE_KEY, "lanes."),
-    "lane.sums": ",\n".join(f"sum({name})" for name in _LANE_COUNTS),
-    "lane.moved": ",\n".join(f"{name} = {name} + ?" for name in _LANE_COUNTS),
+    "lane.sums": ",\n".join(f"sum({name})" for name in LANE_COUNTS),
+    "lane.moved": moved(LANE_COUNTS),
     "lane.jobs": " + ".join(State),
 }
 

@@ -98,7 +98,7 @@ def _write(tx: Transaction, change: Change, seq: int) -> None:
             seq,
         ),
     )
-    log.append(tx, [(change.event, seq)])
+    log.append(tx, [change.event], [seq])
     tags.replace(tx, change, seq, old, new)
     if old != new:
         moves = Moves()

@@ -10,7 +10,7 @@ SELECT
 {jobs_of_ids}
 
 -- name: job_change
--- Job rows after changes, in the order of `rows.change_parameters`. The writer has compared the
+-- Job rows after changes, in the order of `rows.change_columns`. The writer has compared the
 -- versions in the same transaction.
 UPDATE jobs
 SET

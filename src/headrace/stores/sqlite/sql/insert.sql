@@ -59,7 +59,7 @@ WHERE
     )
 
 -- name: job_add
--- The rows of new jobs, in the order of `rows.insert_parameters`.
+-- The rows of new jobs, in the order of `rows.insert_columns`.
 INSERT INTO jobs (
     {job.inserted}
 )

@@ -1,5 +1,5 @@
 -- name: event_add
--- Events at the end of the log, in the order of `rows.event_parameters`.
+-- Events at the end of the log, in the order of `rows.event_columns`.
 INSERT INTO events (
     {event.inserted}
 )
