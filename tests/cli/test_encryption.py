@@ -120,7 +120,7 @@ def test_reencrypt_says_what_is_left_and_then_the_old_key_can_go(
     first = shell("reencrypt", "--keys", rings["both"])
     assert first.code == 1
     assert first.out.splitlines() == [
-        "1 job encrypted anew, with key 2026-11; 1 left",
+        "1 job re-encrypted, with key 2026-11; 1 left",
         "  1 held by a worker or just changed: run this again later",
     ]
     assert first.err == "headrace: 1 job in the clear: --seal-plain encrypts them, too\n"
@@ -136,7 +136,7 @@ def test_reencrypt_says_what_is_left_and_then_the_old_key_can_go(
     }  # fmt: skip
     third = shell.ok("reencrypt", "--keys", rings["new"])
     assert third.out.splitlines() == [
-        "0 jobs encrypted anew, with key 2026-11; 0 left",
+        "0 jobs re-encrypted, with key 2026-11; 0 left",
         "no other key is needed any more",
     ]
     for job, payload in ((held, SECRET), (waiting, SECRET), (plain, None)):

@@ -78,7 +78,7 @@ class RedriveRecord(msgspec.Struct, frozen=True, kw_only=True):
     metavar="SQL",
     help="A condition on the table jobs of the lake; subqueries may read attempts, too.",
 )
-@click.option("--limit", type=click.IntRange(min=1), help="No more than so many, the oldest first.")
+@click.option("--limit", type=click.IntRange(min=1), help="At most this many, the oldest first.")
 @click.option(
     "--again",
     is_flag=True,

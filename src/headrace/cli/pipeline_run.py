@@ -61,7 +61,7 @@ class TableRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run did. `since`: gold was computed anew from there on; null if nothing had changed."""
+    """What a run did. `since`: gold was computed again from there on; null if nothing had changed."""
 
     lake: str
     events: int
@@ -110,13 +110,13 @@ class CompactRecord(msgspec.Struct, frozen=True, kw_only=True):
     metavar="DURATION",
     help="With --follow: how often to read the log.",
 )
-@click.option("--full", is_flag=True, help="Read the whole log again and compute all tables anew.")
+@click.option("--full", is_flag=True, help="Read the whole log again and compute all tables again.")
 @click.option("--full-check", is_flag=True, help="Check all rows, not only what this run brought.")
 @click.option(
     "--batch-events",
     type=click.IntRange(1),
     metavar="N",
-    help="Take in so many events at once.  [default: 400000]",
+    help="How many events to take in at once.  [default: 400000]",
 )
 @master_option
 @conf_option

@@ -77,7 +77,7 @@ async def _walk(session: Session, *, seal_plain: bool) -> Reencrypted:
 
 
 def _print(session: Session, done: Reencrypted, primary: str) -> None:
-    session.out.text(f"{count(done.done)} encrypted anew, with key {primary}; {done.left} left")
+    session.out.text(f"{count(done.done)} re-encrypted, with key {primary}; {done.left} left")
     if done.skipped:
         session.out.text(f"  {done.skipped} held by a worker or just changed: run this again later")
     if done.unreadable:

@@ -2,7 +2,7 @@
 
 The one place that knows both forms of a job. Inside the manager jobs are open, as far as the ring has the
 keys; `Job.seals` remembers how the same contents stand in the store, so that what a change leaves alone is
-not encrypted anew, and what could not be opened is written back as it was.
+not re-encrypted, and what could not be opened is written back as it was.
 """
 
 from __future__ import annotations
