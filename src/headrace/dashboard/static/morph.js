@@ -3,8 +3,9 @@
 
 const OURS = new Set(['open', 'data-current', 'hidden']);  // attributes that belong to the viewer
 
-/** Elements are the same thing if they have the same id or, among siblings, the same data-key. */
-const keyOf = (node) => (node.nodeType === 1 ? node.id || node.dataset.key || null : null);
+/** Elements are the same thing if they have the same id or, among siblings, the same data-key.
+    (A form's own `id` may be its field of that name.) */
+const keyOf = (node) => (node.nodeType === 1 ? node.getAttribute('id') || node.getAttribute('data-key') || null : null);
 
 export function morph(old, fresh) {
   if (old.isEqualNode(fresh)) return;
@@ -58,12 +59,19 @@ function children(old, fresh) {
       old.insertBefore(added, at);
       continue;
     }
+    // Rather let go of what stands in between than move it: an element that is moved loses its focus.
+    while (at && at !== mine && !(keyOf(at) !== null && wanted.has(keyOf(at)))) at = removed(at);
     if (mine === at) at = at.nextSibling;
-    else old.insertBefore(mine, at);
+    else move(old, mine, at);
     if (mine.nodeType === 1) morph(mine, node);
     else if (mine.nodeValue !== node.nodeValue) mine.nodeValue = node.nodeValue;
   }
   while (at) at = removed(at);
+}
+
+function move(parent, node, before) {
+  if (parent.moveBefore) parent.moveBefore(node, before);
+  else parent.insertBefore(node, before);
 }
 
 function removed(node) {

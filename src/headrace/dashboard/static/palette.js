@@ -5,6 +5,7 @@ let dialog = null;
 let found = [];
 let chosen = 0;
 let asked = 0;
+let shown = null;  // what was asked for when this was found
 
 const made = (name, attributes = {}, ...children) => {
   const element = document.createElement(name);
@@ -31,7 +32,7 @@ function build() {
   field.addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(() => look(field.value), WAIT_MS); });
   field.addEventListener('keydown', (event) => {
     if (event.key === 'ArrowDown' || event.key === 'ArrowUp') { event.preventDefault(); choose(chosen + (event.key === 'ArrowDown' ? 1 : -1)); }
-    if (event.key === 'Enter') { event.preventDefault(); if (found[chosen]) location.href = found[chosen].href; }
+    if (event.key === 'Enter') { event.preventDefault(); clearTimeout(timer); go(field.value); }
   });
   list.addEventListener('click', (event) => {
     const item = event.target.closest('li');
@@ -40,6 +41,12 @@ function build() {
   box.addEventListener('click', (event) => { if (event.target === box) box.close(); });
   document.body.append(box);
   return box;
+}
+
+/** To what is chosen: not before there is what was asked for. */
+async function go(text) {
+  if (shown !== text) await look(text);
+  if (found[chosen]) location.href = found[chosen].href;
 }
 
 async function look(text) {
@@ -53,6 +60,7 @@ async function look(text) {
   } catch { /* the field stays; the next letter asks again */ }
   if (mine !== asked) return;
   found = hits;
+  shown = text;
   const list = dialog.querySelector('.found');
   list.replaceChildren(...hits.map((hit, index) =>
     made('li', { role: 'option', id: `found-${index}` }, made('bdi', {}, hit.name), made('span', { class: 'kind' }, hit.kind))));

@@ -12,7 +12,7 @@ from headrace.dashboard.links import Value
 from headrace.dashboard.same import Same, command, curl
 from headrace.errors import InvalidInput
 from headrace.manager import Found
-from headrace.model import TERMINAL, State
+from headrace.model import LEASED, TERMINAL, Job, State
 
 PAGE_JOBS = 50
 GROUPS: Mapping[str, Sequence[State]] = {
@@ -137,8 +137,13 @@ async def jobs(asked: Asked) -> View:
         same=(_same(asked, filters),),
         topics=_topics(filters),
         # A page further back is what somebody is reading: it changes when its jobs do.
-        every_seconds=None if cursor is not None else 5.0,
+        every_seconds=None if cursor is not None else _every(page.jobs),
     )
+
+
+def _every(jobs: Sequence[Job]) -> float:
+    """Progress leaves no event: what runs is looked at more often."""
+    return 2.0 if any(job.state in LEASED for job in jobs) else 5.0
 
 
 def _same(asked: Asked, filters: Filters) -> Same:
