@@ -16,7 +16,7 @@ SITE := $(VENV)/.site-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test spark-tests demo bench proofs fuzz storm site wheel wheel-tests docs format clean
+.PHONY: help setup check test spark-tests browser-tests chromium demo bench proofs fuzz storm site wheel wheel-tests docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -37,6 +37,15 @@ test: $(DEV) ## Run the tests on three processes: one of them for Spark
 spark-tests: $(DEV) ## Run the long proofs of the Spark part: crashes, clusters (under 20 minutes)
 	$(BIN)/python -m pytest tests/spark tests/examples -m long -q
 	$(BIN)/python -m pytest tests/spark_cluster -q --durations=10
+
+browser-tests: $(DEV) chromium ## Drive the dashboard in a real Chromium, the long tests as well (two minutes)
+	$(BIN)/python -m pytest tests/browser -m "long or not long" -q --durations=10
+
+chromium: # Debian's browser, where it can be installed; the tests say so where it cannot
+	@command -v chromium >/dev/null \
+	  || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null \
+	       && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
+	  || echo "Chromium is not here and cannot be installed: its tests will be skipped"
 
 demo: $(LAKE) ## Run the demonstration: jobs, then the pipeline on Spark and a report
 	@folder=$$(mktemp -d -t headrace-demo-XXXXXX) \
