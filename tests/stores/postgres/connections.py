@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncpg
 
-from headrace.stores.postgres import PostgresStore
+from headrace.stores.postgres import PostgresStore, wait
 from tests.stores.postgres.server import without_schema
 
 
@@ -16,7 +16,7 @@ async def end_all(store: PostgresStore, url: str) -> None:
         await connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY ($1) OR query = $2",
             [one.get_server_pid() for one in pooled if not one.is_closed()],
-            f'LISTEN "{store._hints._channel}"',
+            f'LISTEN "{wait.channel(store._sql.schema)}"',
         )
     finally:
         await connection.close()

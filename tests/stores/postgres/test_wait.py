@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 
 from headrace.stores.postgres import PostgresStore, wait
+from headrace.stores.postgres import insert as insertions
 from headrace.stores.postgres.wait import Hints
 from tests.stores.postgres.connections import end_all
 from tests.stores.postgres.jobs import draft, insert
@@ -48,7 +49,8 @@ async def test_the_own_process_wakes_at_once(
 
     async def tell_nobody() -> None: ...
 
-    monkeypatch.setattr(store._hints, "_notify", tell_nobody)
+    monkeypatch.setattr(store._listening, "_notify", tell_nobody)
+    monkeypatch.setattr(store._listening, "with_write", lambda: None)
     assert await _woken_after(store, store) < 5
 
 
@@ -63,12 +65,46 @@ async def test_another_process_is_told(
     await other.close()
 
 
+async def test_an_insertion_tells_in_its_own_commit(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first at once, those that follow soon after in the background, with all that came meanwhile."""
+    monkeypatch.setattr(wait, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(wait, "NOTIFY_PAUSE_SECONDS", 60.0)
+    await _listen(store)
+    other = await PostgresStore.open(postgres_url)
+    assert await _woken_after(store, other) < 5
+    assert other._listening._notifier is None
+    await insert(other, draft())
+    assert other._listening._notifier is not None
+    await other.close()
+
+
+@pytest.mark.parametrize("copied_min", [2, 10**9])
+async def test_many_at_once_tell_in_their_commit_too(
+    store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch, copied_min: int
+) -> None:
+    monkeypatch.setattr(wait, "POLL_SECONDS", 60.0)
+    monkeypatch.setattr(insertions, "COPIED_MIN", copied_min)
+    await _listen(store)
+    other = await PostgresStore.open(postgres_url)
+    before = await store.tail()
+    waiting = asyncio.create_task(store.wait(before, WAIT_SECONDS))
+    await asyncio.sleep(0.2)
+    start = time.monotonic()
+    await insert(other, draft(), draft())
+    assert other._listening._notifier is None
+    await waiting
+    assert time.monotonic() - start < 5
+    await other.close()
+
+
 async def test_without_hints_polling_finds_it(
     store: PostgresStore, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await _listen(store)
     other = await PostgresStore.open(postgres_url)
-    monkeypatch.setattr(other, "_wrote", lambda: None)
+    monkeypatch.setattr(other, "_hints", wait.NoHints())
     assert await _woken_after(store, other) < 5
     await other.close()
 

@@ -24,6 +24,7 @@ from headrace.stores.postgres.copying import SEQ_BYTES
 from headrace.stores.postgres.errors import sqlstate, translate
 from headrace.stores.postgres.grouping import Group
 from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
+from headrace.stores.postgres.wait import channel
 
 TIME = pa.timestamp("us", tz="UTC")
 STAGED_PREFIX = "load_staged_"
@@ -165,7 +166,7 @@ class Loader:
         """After the commit, and on its own: see hints. A hint that is lost costs one poll."""
         with contextlib.suppress(HeadraceError):
             async with self._transaction() as connection:
-                await connection.fetch(self._sql.query("notify"), f"headrace_{self._sql.schema}")
+                await connection.fetch(self._sql.query("notify"), channel(self._sql.schema), "")
 
     @contextlib.asynccontextmanager
     async def _transaction(self) -> AsyncIterator[Connection]:
@@ -201,9 +202,7 @@ class StagedLoad:
                 async with connection.transaction():
                     yield connection
                 with contextlib.suppress(Exception):  # a hint
-                    await connection.fetch(
-                        self._sql.query("notify"), f"headrace_{self._sql.schema}"
-                    )
+                    await connection.fetch(self._sql.query("notify"), channel(self._sql.schema), "")
             finally:
                 connection.terminate()
         except DRIVER_ERRORS as error:

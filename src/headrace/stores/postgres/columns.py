@@ -141,6 +141,8 @@ LISTS: Mapping[str, str] = {
     "alone.values": ",\n".join(
         f"${number}::{_type(one)} AS {one.name}" for number, one in enumerate(ALONE, start=1)
     ),
+    "alone.channel": f"${len(ALONE) + 1}::text",
+    "alone.sender": f"${len(ALONE) + 2}::text",
     **_births("new", BIRTH),
     **_births("fresh", FRESH),
     **_births("loaded", LOADED),

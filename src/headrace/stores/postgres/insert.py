@@ -29,8 +29,10 @@ from headrace.stores.postgres.values import (
     storable,
     us_or_none,
 )
+from headrace.stores.postgres.wait import Hint
 
 _TRIES = 20
+_NO_HINT = (None, None)
 _DIALECT = Dialect(writes={Kind.TEXTS: array_literal, Kind.FREE_TEXT: storable})
 _OF_JOB = [one for one in INPUTS if one.field or one.name in ("lane", "lease_us")]
 _OF_EVENT = named(EVENT, "at", "kind", "payload_bytes", "detail")
@@ -46,17 +48,21 @@ IN_TIME_MAX = 10_000
 """So many are copied within moments. Of more, nobody knows when they commit: see pick_jobs."""
 
 
-async def insert(session: Session, lanes: Lanes, insertion: Insertion) -> Inserted | Clash:
+async def insert(
+    session: Session, lanes: Lanes, insertion: Insertion, hint: Hint | None = None
+) -> Inserted | Clash:
+    """`hint`: what is told to whoever waits for jobs, as the insertion commits."""
     jobs = insertion.jobs
     if isinstance(session, PoolSession) and are_plain(insertion):
         with contextlib.suppress(Violated):  # stored already: the statement below says which
             if len(jobs) == 1:
-                return Inserted(_numbered(jobs, await _alone(session, lanes, insertion)))
+                return Inserted(_numbered(jobs, await _alone(session, lanes, insertion, hint)))
             if len(jobs) >= COPIED_MIN:
-                return Inserted(_numbered(jobs, await _copied(session, lanes, insertion)))
+                return Inserted(_numbered(jobs, await _copied(session, lanes, insertion, hint)))
     arguments = [
         insertion.now,
         session.is_callers,
+        *(hint or _NO_HINT),
         *_fence(insertion.fence),
         [storable(parent) for parent in insertion.parents],
         list(insertion.parents.values()),
@@ -84,14 +90,20 @@ def _numbered(jobs: Sequence[Job], seqs: Iterable[int]) -> list[Job]:
     return [replace(job, seq=seq) for job, seq in zip(jobs, seqs, strict=True)]
 
 
-async def _alone(session: Session, lanes: Lanes, insertion: Insertion) -> Iterable[int]:
+async def _alone(
+    session: Session, lanes: Lanes, insertion: Insertion, hint: Hint | None
+) -> Iterable[int]:
     (job,), (event,) = insertion.jobs, insertion.events
     lane, lease_us = await lanes.of([job]), us_or_none(job.lease_seconds)
-    ((seq,),) = await session.write("insert_alone", *_row(job, *lane, lease_us), *_event_row(event))
+    ((seq,),) = await session.write(
+        "insert_alone", *_row(job, *lane, lease_us), *_event_row(event), *(hint or _NO_HINT)
+    )
     return (seq,)
 
 
-async def _copied(session: PoolSession, lanes: Lanes, insertion: Insertion) -> Iterable[int]:
+async def _copied(
+    session: PoolSession, lanes: Lanes, insertion: Insertion, hint: Hint | None
+) -> Iterable[int]:
     """The seqs of plain new jobs, that are stored by COPY."""
     jobs = insertion.jobs
     of_jobs = await lanes.of(jobs)
@@ -108,6 +120,8 @@ async def _copied(session: PoolSession, lanes: Lanes, insertion: Insertion) -> I
                 await copy_rows(
                     connection, table, list(columns), [rows.of(table)], schema=session.sql.schema
                 )
+            if hint is not None:
+                await connection.fetch(session.sql.query("notify_too"), *hint)
         return bytes(seqs)
 
     seqs = await session.write_by(work)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
 
@@ -55,16 +55,16 @@ from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
 
 
 class Verbs:
-    """All verbs but those about connections. `wrote` is called after each write that went through."""
+    """All verbs but those about connections. `hints` hears of each write that went through."""
 
     capabilities = Capabilities(name="postgresql", durable=True, shared=True)
 
-    def __init__(self, session: Session, sql: Sql, lanes: Lanes, wrote: Callable[[], None]) -> None:
+    def __init__(self, session: Session, sql: Sql, lanes: Lanes, hints: wait.Hinting) -> None:
         self._session = session
         self._sql = sql
         self._lanes = lanes
         self._claimer = Claimer(session, lanes)
-        self._wrote = wrote
+        self._hints = hints
 
     async def now(self) -> datetime:
         ((moment,),) = await self._session.read("now")
@@ -77,15 +77,16 @@ class Verbs:
     # --- writing ---------------------------------------------------------------------------------
 
     async def insert(self, insertion: Insertion) -> Inserted | Clash:
-        answer = await insert.insert(self._session, self._lanes, insertion)
+        hint = self._hints.with_write()
+        answer = await insert.insert(self._session, self._lanes, insertion, hint)
         if isinstance(answer, Inserted):
-            self._wrote()
+            self._hints.wrote(told=hint)
         return answer
 
     async def claim(self, request: ClaimRequest) -> Sequence[Job]:
         taken = await self._claimer.claim(request)
         if taken:
-            self._wrote()
+            self._hints.wrote()
         return taken
 
     async def heads(self, request: ClaimRequest) -> Sequence[Head]:
@@ -96,7 +97,7 @@ class Verbs:
     ) -> Sequence[Job] | None:
         taken = await self._claimer.claim_shares(request, shares, gates)
         if taken:
-            self._wrote()
+            self._hints.wrote()
         return taken
 
     async def next_due(self, request: ClaimRequest) -> datetime | None:
@@ -105,7 +106,7 @@ class Verbs:
     async def commit(self, commit: Commit) -> Committed:
         committed = await commit_changes(self._session, self._lanes, commit)
         if any(committed.applied):
-            self._wrote()
+            self._hints.wrote()
         return committed
 
     async def extend(
@@ -122,7 +123,7 @@ class Verbs:
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
         answers = await update.update(self._session, self._lanes, changes)
         if any(answers):
-            self._wrote()
+            self._hints.wrote()
         return answers
 
     async def delete(self, jobs: Mapping[str, int]) -> bool:
@@ -233,10 +234,10 @@ class PostgresStore(Verbs):
     def __init__(self, pool: Pool, sql: Sql, where: str) -> None:
         session = PoolSession(pool, sql, where)
         lanes = Lanes(session)
-        hints = wait.Hints(pool, session, f"headrace_{sql.schema}")
-        super().__init__(session, sql, lanes, hints.wrote)
+        hints = wait.Hints(pool, session, wait.channel(sql.schema))
+        super().__init__(session, sql, lanes, hints)
         self._pool = pool
-        self._hints = hints
+        self._listening = hints
 
     @classmethod
     async def open(
@@ -259,7 +260,7 @@ class PostgresStore(Verbs):
         return cls(pool, sql, to.where)
 
     async def close(self) -> None:
-        await self._hints.close()
+        await self._listening.close()
         await self._pool.close()
 
     async def schema_version(self) -> int:
@@ -269,7 +270,7 @@ class PostgresStore(Verbs):
 
     async def wait(self, after: str, timeout_seconds: float) -> None:
         """As the protocol says: here at once, elsewhere within milliseconds or, a hint lost, POLL_SECONDS."""
-        await wait.wait(self._session, self._hints, after, timeout_seconds)
+        await wait.wait(self._session, self._listening, after, timeout_seconds)
 
     async def lanes_of(self, jobs: Sequence[Job]) -> list[int]:
         """The lane of each job, added if it is new: for loading in bulk."""
@@ -292,7 +293,7 @@ class TransactionStore(Verbs):
     """
 
     def __init__(self, store: PostgresStore, connection: object, sql: Sql, lanes: Lanes) -> None:
-        super().__init__(CallersSession(connection, sql), sql, lanes, _tell_nobody)
+        super().__init__(CallersSession(connection, sql), sql, lanes, wait.NoHints())
         self._store = store
 
     async def close(self) -> None:
@@ -300,7 +301,3 @@ class TransactionStore(Verbs):
 
     async def wait(self, after: str, timeout_seconds: float) -> None:
         await self._store.wait(after, timeout_seconds)
-
-
-def _tell_nobody() -> None:
-    pass

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import secrets
 import time
 from collections.abc import Callable, Iterator
+from typing import NamedTuple, Protocol
 
 from headrace.errors import HeadraceError
 from headrace.retry import doubling
@@ -40,6 +42,35 @@ async def wait(session: Session, hints: Hints, after: str, timeout_seconds: floa
                     return
 
 
+def channel(schema: str) -> str:
+    return f"headrace_{schema}"
+
+
+class Hint(NamedTuple):
+    """A notification: the store's channel, and which process it comes from."""
+
+    channel: str
+    sender: str
+
+
+class Hinting(Protocol):
+    """Where a write says that it was made."""
+
+    def with_write(self) -> Hint | None: ...
+
+    def wrote(self, *, told: Hint | None = None) -> None: ...
+
+
+class NoHints:
+    """Nobody is told."""
+
+    def with_write(self) -> None:
+        pass
+
+    def wrote(self, *, told: Hint | None = None) -> None:
+        pass
+
+
 class Hints:
     """Tells other processes of writes here, and tasks here of writes anywhere.
 
@@ -49,7 +80,7 @@ class Hints:
     def __init__(self, pool: Pool, session: Session, channel: str) -> None:
         self._pool = pool
         self._session = session
-        self._channel = channel
+        self._hint = Hint(channel, secrets.token_hex(4))
         self._written = False
         self._writes = 0
         self._next_notify = 0.0
@@ -57,9 +88,19 @@ class Hints:
         self._listener: asyncio.Task[None] | None = None
         self._waiters: set[asyncio.Event] = set()
 
-    def wrote(self) -> None:
-        """Something was committed here. Costs the writer nothing: others are told in the background."""
+    def with_write(self) -> Hint | None:
+        """What a write is to say in its own commit, if it is time for that: nothing is quicker."""
+        now = time.monotonic()
+        if now < self._next_notify:
+            return None
+        self._next_notify = now + NOTIFY_PAUSE_SECONDS
+        return self._hint
+
+    def wrote(self, *, told: Hint | None = None) -> None:
+        """Something was committed here. Others are told in the background, if it has not `told` them."""
         self._wake()
+        if told is not None:
+            return
         self._written = True
         self._writes += 1
         if self._notifier is None or self._notifier.done():
@@ -85,12 +126,16 @@ class Hints:
         if self._written:
             with contextlib.suppress(HeadraceError, TimeoutError):
                 async with asyncio.timeout(_CLOSE_SECONDS):
-                    await self._session.write("notify", self._channel)
+                    await self._session.write("notify", *self._hint)
         tasks = [task for task in (self._notifier, self._listener) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         self._wake()
+
+    def _heard(self, _: Connection, __: int, ___: str, sender: str) -> None:
+        if sender != self._hint.sender:  # what was written here has woken everybody then
+            self._wake()
 
     def _wake(self) -> None:
         for waiter in self._waiters:
@@ -106,7 +151,7 @@ class Hints:
             self._next_notify = time.monotonic() + NOTIFY_PAUSE_SECONDS
             writes = self._writes
             with contextlib.suppress(HeadraceError):  # a lost hint costs one poll
-                await self._session.write("notify", self._channel)
+                await self._session.write("notify", *self._hint)
             self._written = self._writes > writes
 
     async def _listen(self) -> None:
@@ -121,7 +166,7 @@ class Hints:
             try:
                 ended = asyncio.Event()
                 connection.add_termination_listener(_calling(ended.set))
-                await connection.add_listener(self._channel, _calling(self._wake))
+                await connection.add_listener(self._hint.channel, self._heard)
                 pauses = doubling(*_RETRY_SECONDS)
                 self._wake()  # whatever happened before it listened
                 await ended.wait()

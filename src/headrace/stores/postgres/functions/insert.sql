@@ -9,6 +9,8 @@
 CREATE OR REPLACE FUNCTION headrace.insert_jobs(
     the_time timestamptz,
     is_late boolean, -- the caller's own transaction decides when this commits: see pick_jobs
+    hint_channel text, -- NULL: nobody is told
+    hint_sender text,
     fence_id text,
     fence_token text,
     guard_ids text[], -- stored parents, and the outcome each was read with
@@ -177,6 +179,9 @@ BEGIN
             kind = excluded.kind,
             outcome = excluded.outcome,
             seen = excluded.seen;
+    END IF;
+    IF hint_channel IS NOT NULL THEN
+        PERFORM pg_notify(hint_channel, hint_sender);
     END IF;
     RETURN seq_each;
 END;

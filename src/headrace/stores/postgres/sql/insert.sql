@@ -16,8 +16,17 @@ new AS MATERIALIZED (
 ),
 in_bodies AS (INSERT INTO headrace.bodies ({fresh.bodies}) SELECT {fresh.bodies.values} FROM new),
 in_jobs AS (INSERT INTO headrace.jobs ({fresh.jobs}) SELECT {fresh.jobs.values} FROM new),
-in_events AS (INSERT INTO headrace.events ({fresh.events}) SELECT {fresh.events.values} FROM new)
-SELECT seq FROM new
+in_events AS (INSERT INTO headrace.events ({fresh.events}) SELECT {fresh.events.values} FROM new),
+told AS MATERIALIZED (
+    SELECT pg_notify({alone.channel}, {alone.sender}) WHERE {alone.channel} IS NOT NULL
+)
+SELECT new.seq
+FROM new
+LEFT JOIN told ON TRUE
 
 -- fragment: is_early
 given.run_at < greatest(given.created_at, clock_timestamp() - interval '500 ms')
+
+-- name: notify_too
+-- As a part of what it tells of.
+SELECT pg_notify($1::text, $2::text)
