@@ -187,6 +187,16 @@ class BatchNotFound(HeadraceError):
         self.batch_id = batch_id
 
 
+class BulkActNotFound(HeadraceError):
+    """There is no bulk act of this id, or it is another tenant's: the two are never told apart."""
+
+    code = "BULK_ACT_NOT_FOUND"
+
+    def __init__(self, act_id: str) -> None:
+        super().__init__(f"bulk act {act_id} was not found; nothing was changed")
+        self.act_id = act_id
+
+
 class Refusal(HeadraceError):
     """The lifecycle does not allow the command now. The job is as it was."""
 

@@ -20,6 +20,7 @@ PAGES = (
     DOCS / "tutorial" / "first-application.md",
     DOCS / "howto" / "workflows.md",
     DOCS / "howto" / "cancel-by-tag.md",
+    DOCS / "howto" / "act-on-many.md",
     DOCS / "howto" / "change-a-job.md",
     DOCS / "howto" / "redrive-dead-letters.md",
     DOCS / "howto" / "why-is-my-job-not-running.md",

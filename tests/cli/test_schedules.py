@@ -168,6 +168,7 @@ def test_maintenance_once(shell: Shell) -> None:
         "lifetimes  0 jobs",
         "sweep      0 jobs",
         "schedules  1 job",
+        "bulk       0 jobs",
         "history    4 events",
         "retention  0 jobs",
         "",

@@ -34,6 +34,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.RouteNotFound, 404),
     (errors.JobNotFound, 404),
     (errors.BatchNotFound, 404),
+    (errors.BulkActNotFound, 404),
     (errors.ScheduleNotFound, 404),
     (errors.Refusal, 409),
     (errors.NoReaders, 409),

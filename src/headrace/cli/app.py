@@ -10,9 +10,11 @@ import click
 
 from headrace import __version__ as headrace_version
 from headrace.cli.batches import batch
+from headrace.cli.bulk import bulk
 from headrace.cli.cancel import cancel
 from headrace.cli.delete import cleanup, delete
 from headrace.cli.doctor import doctor
+from headrace.cli.errors import errors
 from headrace.cli.events import events
 from headrace.cli.exits import PROGRAM, Ended, Exit, failure_of, print_failure
 from headrace.cli.fleet import fleet
@@ -94,6 +96,8 @@ for _command in (
     cancel,
     redrive,
     delete,
+    bulk,
+    errors,
     cleanup,
     pause,
     resume,

@@ -10,6 +10,7 @@ import msgspec
 from headrace.address import scrubbed
 from headrace.errors import (
     BatchNotFound,
+    BulkActNotFound,
     Contention,
     DependencyNotFound,
     DuplicateJob,
@@ -73,6 +74,7 @@ def exit_of(error: HeadraceError) -> Exit:
             | BatchNotFound()
             | DependencyNotFound()
             | ScheduleNotFound()
+            | BulkActNotFound()
             | FleetNotFound()
         ):
             return Exit.NOT_FOUND

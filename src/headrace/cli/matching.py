@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
@@ -35,6 +36,8 @@ COLUMNS = (
     Column(name="message", cut=True, usual=""),
 )
 
+_GROUP = re.compile("[0-9a-f]{16}")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -53,6 +56,11 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
     def given(self) -> bool:
         return any(getattr(self, name) not in ((), None) for name in self.__struct_fields__)
 
+    @property
+    def _is_group(self) -> bool:
+        """What `headrace errors` lists as a group, and no text of a message."""
+        return self.error is not None and _GROUP.fullmatch(self.error) is not None
+
     def where(self, tags: Sequence[str], now: datetime) -> Matching:
         since = self.since
         if isinstance(since, float):
@@ -62,7 +70,8 @@ class Filters(msgspec.Struct, frozen=True, kw_only=True):
             types=self.types or None,
             states=self.states or None,
             codes=self.codes or None,
-            error=self.error,
+            error=None if self._is_group else self.error,
+            error_group=self.error if self._is_group else None,
             tags=tags,
             since=since,
             before=None if self.older_than is None else now - timedelta(seconds=self.older_than),
@@ -131,7 +140,9 @@ def matching_options(
             help="Their last error has this code; may be repeated.",
         ),
         click.option(
-            "--error", metavar="TEXT", help="The message of their last error contains it."
+            "--error",
+            metavar="TEXT|GROUP",
+            help="The message of their last error contains it, or headrace errors lists it as the group.",
         ),
         click.option(
             "--older-than", type=SECONDS, metavar="DURATION", help=f"{when} this long ago."
@@ -182,7 +193,7 @@ async def act(
         assert plan is not None
         return _print(session, plan, f"would be {done}")
     if plan is not None and plan.done:
-        _print_groups(session, plan)
+        print_groups(session, plan)
         confirm(f"{doing} {count(plan.done)}")
     so_far = Bulk(dry_run=False)
 
@@ -209,17 +220,22 @@ def _print(session: Session, report: Bulk, done: str) -> Exit:
                 dry_run=report.dry_run,
                 done=report.done,
                 left=report.left,
-                groups=tuple(map(_record, report.groups)),
+                groups=tuple(map(group_record, report.groups)),
             )
         )
         return code
     left = ", ".join(f"{jobs} {reason}" for reason, jobs in report.left.items())
     session.out.text(f"{count(report.done)} {done}", f"; left as they were: {left}" if left else "")
-    _print_groups(session, report)
+    print_groups(session, report)
     return code
 
 
-def _print_groups(session: Session, report: Bulk) -> None:
+class Grouped(Protocol):
+    @property
+    def groups(self) -> tuple[ErrorGroup, ...]: ...
+
+
+def print_groups(session: Session, report: Grouped) -> None:
     if session.out.as_json or not report.groups:
         return
     session.out.table(COLUMNS, [_cells(one) for one in report.groups[:GROUPS_LISTED_MAX]])
@@ -241,5 +257,5 @@ def _cells(group: ErrorGroup) -> list[Any]:
     ]
 
 
-def _record(group: ErrorGroup) -> GroupRecord:
+def group_record(group: ErrorGroup) -> GroupRecord:
     return GroupRecord(**msgspec.structs.asdict(group))

@@ -8,7 +8,9 @@ from typing import Any
 import click
 import msgspec
 
+from headrace.cli.bulk import begin
 from headrace.cli.exits import Exit
+from headrace.cli.limits import RATE
 from headrace.cli.matching import act, filters_of, matching_options, refuse_ids
 from headrace.cli.output import id_text
 from headrace.cli.progress import progress
@@ -25,7 +27,8 @@ from headrace.cli.selection import (
 from headrace.cli.session import Session, in_session
 from headrace.cli.settings import command
 from headrace.errors import InvalidTransition
-from headrace.manager import Submitted
+from headrace.limits import Rate
+from headrace.manager import Act, Submitted
 from headrace.manager.retention import REDRIVABLE
 from headrace.model import Job
 
@@ -44,9 +47,17 @@ class RedrivenRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _check(
-    *, ids: tuple[str, ...], tags: tuple[str, ...], dry_run: bool, yes: bool, **given: Any
+    *,
+    ids: tuple[str, ...],
+    tags: tuple[str, ...],
+    dry_run: bool,
+    yes: bool,
+    rate: Rate | None,
+    **given: Any,
 ) -> None:
     filtered = filters_of(given).given
+    if rate is not None and not filtered:
+        raise click.UsageError("--rate is for redriving by a filter")
     if filtered:
         refuse_ids(ids)
         require_answer((), filtered=True, dry_run=dry_run, yes=yes)
@@ -59,12 +70,19 @@ def _check(
         "headrace redrive 3f0c2f7e-4a53-4c0e-9a27-6b8f9f1f6a11",
         "headrace redrive --tag campaign=spring --dry-run",
         "headrace redrive --state dead --queue mail --code E503 --since 2h --dry-run",
+        "headrace redrive --error 3f0c2f7e4a534c0e --rate 50/s",
     ),
 )
 @selection_options
 @matching_options(REDRIVABLE, "Ended")
 @dry_run_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask before acting by a filter.")
+@click.option(
+    "--rate",
+    type=RATE,
+    metavar="N/TIME",
+    help="By a filter: no faster than this (50/s, 100/m), as a bulk act that workers carry on.",
+)
 @in_session(check=_check)
 async def redrive(
     session: Session,
@@ -74,6 +92,7 @@ async def redrive(
     tags: tuple[str, ...],
     dry_run: bool,
     yes: bool,
+    rate: Rate | None,
     **given: Any,
 ) -> Exit:
     """Run failed, dead and cancelled jobs again: by id, by tag, or whatever matches every filter.
@@ -85,6 +104,9 @@ async def redrive(
     same new job. Of the jobs that a tag finds, the others are passed over.
     """
     filters = filters_of(given)
+    if rate is not None:
+        where = filters.where(tags, session.jobs.clock.now())
+        return await begin(session, Act.REDRIVE, where, dry_run=dry_run, yes=yes, rate=rate)
     if filters.given:
         return await act(
             session,

@@ -5,6 +5,7 @@ from headrace.manager.access import NewToken
 from headrace.manager.attempts import FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, ErrorGroup
+from headrace.manager.bulk_acts import Act, BulkAct, Progress
 from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled
 from headrace.manager.explanation import Explanation, Place, Reason, Why
@@ -35,10 +36,12 @@ from headrace.manager.upkeep import Maintained
 from headrace.tokens import Token
 
 __all__ = [
+    "Act",
     "Attempt",
     "Batch",
     "BatchProgress",
     "Bulk",
+    "BulkAct",
     "CancelAcknowledged",
     "Cancelled",
     "Changed",
@@ -68,6 +71,7 @@ __all__ = [
     "Overview",
     "Page",
     "Place",
+    "Progress",
     "QueueExplanation",
     "Reader",
     "Reason",

@@ -7,16 +7,18 @@ to be redriven), so that the same call again goes on where one was stopped.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
+from msgspec import UNSET
 from msgspec.structs import replace
 
-from headrace import lifecycle
+from headrace import codec, lifecycle
 from headrace.envelope import is_sealed
 from headrace.error_groups import collapsed
-from headrace.errors import HeadraceError, InvalidTransition, Refusal
-from headrace.manager import retention
+from headrace.errors import HeadraceError, InvalidTransition, JobNotFound, Refusal
+from headrace.manager import retention, updates
 from headrace.manager.changes import Order, change_each
 from headrace.manager.context import Context
 from headrace.manager.matching import Criteria, Matching, check
@@ -28,6 +30,9 @@ from headrace.stores.base import Query
 
 STEP_JOBS = 500
 CANCELLABLE = frozenset(State) - TERMINAL - {State.CANCELLING}
+CANCELLED = frozenset({State.CANCELLED, State.CANCELLING, State.ABANDONED})
+CHANGED = "changed meanwhile"
+REDRIVEN = "redriven before"
 ENCRYPTED = "(encrypted)"
 
 
@@ -57,6 +62,8 @@ class Bulk(msgspec.Struct, frozen=True, kw_only=True):
     """Those that were done, the largest first."""
     freed: Mapping[str, int] = {}
     """The capacity that it freed, by worker."""
+    at_least: bool = False
+    """Of a dry run that was to look at so many jobs only: there may be more."""
 
     @property
     def matched(self) -> int:
@@ -67,7 +74,7 @@ Tell = Callable[[Bulk], None]
 """Is told after each step how far it is."""
 
 
-class _Step(msgspec.Struct, frozen=True):
+class Step(msgspec.Struct, frozen=True):
     """What became of some of the jobs."""
 
     done: Sequence[Job]
@@ -75,138 +82,275 @@ class _Step(msgspec.Struct, frozen=True):
     freed: Mapping[str, int] = {}
 
 
-Act = Callable[[Sequence[Job]], Awaitable[_Step]]
+class Deed(Protocol):
+    """What is to be done to jobs that match."""
+
+    @property
+    def criteria(self) -> Criteria: ...
+
+    async def sort(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Mapping[str, int]]:
+        """Those that it can be done to now, and why not to the others."""
+        ...
+
+    async def do(self, jobs: Sequence[Job]) -> Step:
+        """To some that were sorted out for it. Each by itself."""
+        ...
+
+    async def done_before(self, ids: Sequence[str]) -> set[str]:
+        """Those of jobs that it was to be done to which show that it was."""
+        ...
 
 
-async def cancel(
-    context: Context,
-    where: Matching,
-    *,
-    mode: CancelMode | None,
-    reason: str | None,
-    dry_run: bool,
-    tell: Tell | None,
-) -> Bulk:
-    """Waiting jobs and, unless the mode leaves them, running ones; each by itself."""
-    criteria = check(where, CANCELLABLE, "cancelled")
-    failure = Failure(reason or "cancelled", Category.CANCELLED)
+class Cancel:
+    """Waiting jobs and, unless the mode leaves them, running ones."""
 
-    def command(job: Job) -> lifecycle.Cancel:
-        if not criteria.means(job):
+    def __init__(
+        self, context: Context, where: Matching, mode: CancelMode | None, reason: str | None
+    ) -> None:
+        self.criteria = check(where, CANCELLABLE, "cancelled")
+        self._context = context
+        self._mode = mode
+        self._failure = Failure(reason or "cancelled", Category.CANCELLED)
+
+    async def sort(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Mapping[str, int]]:
+        willing = [job for job in jobs if self._obeys(job)]
+        return willing, {"running": len(jobs) - len(willing)}
+
+    async def do(self, jobs: Sequence[Job]) -> Step:
+        orders = [Order(job.id, self._command, job) for job in jobs]
+        settled = await change_each(self._context, orders)
+        done = [
+            job
+            for job, answer in zip(jobs, settled.outcomes, strict=True)
+            if not isinstance(answer, HeadraceError)
+        ]
+        return Step(done, {CHANGED: len(jobs) - len(done)}, settled.freed)
+
+    async def done_before(self, ids: Sequence[str]) -> set[str]:
+        return {
+            job.id for job in (await self._context.read(ids)).values() if job.state in CANCELLED
+        }
+
+    def _command(self, job: Job) -> lifecycle.Cancel:
+        if not self.criteria.means(job):
             raise InvalidTransition(
                 f"job {job.id} is not one of those that are meant any more", job_id=job.id
             )
-        return lifecycle.Cancel(mode=mode or context.policy(job.queue).cancel, failure=failure)
+        mode = self._mode or self._context.policy(job.queue).cancel
+        return lifecycle.Cancel(mode=mode, failure=self._failure)
 
-    def obeys(job: Job) -> bool:
+    def _obeys(self, job: Job) -> bool:
         try:
-            lifecycle.apply(job, command(job), context.now())
+            lifecycle.apply(job, self._command(job), self._context.now())
         except Refusal:
             return False
         return True
 
-    async def act(jobs: Sequence[Job]) -> _Step:
-        willing = [job for job in jobs if obeys(job)]
-        left = {"running": len(jobs) - len(willing)}
-        if dry_run:
-            return _Step(willing, left)
-        settled = await change_each(context, [Order(job.id, command, job) for job in willing])
-        done = [
-            job
-            for job, answer in zip(willing, settled.outcomes, strict=True)
-            if not isinstance(answer, HeadraceError)
-        ]
-        return _Step(done, left | {"changed meanwhile": len(willing) - len(done)}, settled.freed)
 
-    return await _go_through(context, criteria, act, dry_run=dry_run, tell=tell)
-
-
-async def delete(context: Context, where: Matching, *, dry_run: bool, tell: Tell | None) -> Bulk:
+class Delete:
     """Ended jobs; their events stay."""
-    criteria = check(where, TERMINAL, "deleted")
 
-    async def act(jobs: Sequence[Job]) -> _Step:
-        if dry_run or await context.store.delete({job.id: job.version for job in jobs}):
-            return _Step(jobs)
-        gone = [job for job in jobs if await context.store.delete({job.id: job.version})]
-        return _Step(gone, {"changed meanwhile": len(jobs) - len(gone)})
+    def __init__(self, context: Context, where: Matching) -> None:
+        self.criteria = check(where, TERMINAL, "deleted")
+        self._context = context
 
-    return await _go_through(context, criteria, act, dry_run=dry_run, tell=tell)
+    async def sort(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Mapping[str, int]]:
+        return jobs, {}
+
+    async def do(self, jobs: Sequence[Job]) -> Step:
+        store = self._context.store
+        if await store.delete({job.id: job.version for job in jobs}):
+            return Step(jobs)
+        gone = [job for job in jobs if await store.delete({job.id: job.version})]
+        return Step(gone, {CHANGED: len(jobs) - len(gone)})
+
+    async def done_before(self, ids: Sequence[str]) -> set[str]:
+        return set(ids) - (await self._context.read(ids)).keys()
 
 
-async def redrive(context: Context, where: Matching, *, dry_run: bool, tell: Tell | None) -> Bulk:
+class Redrive:
     """Failed, dead and cancelled jobs that were not redriven before.
 
     The job that was made of one stands for it, and matches by itself if it ended badly, too.
     """
-    criteria = check(where, retention.REDRIVABLE, "redriven")
 
-    async def act(jobs: Sequence[Job]) -> _Step:
+    def __init__(
+        self, context: Context, where: Matching, *, tag: str | None = None, patch: Any = UNSET
+    ) -> None:
+        self.criteria = check(where, retention.REDRIVABLE, "redriven")
+        self._context = context
+        self._tag = tag
+        self._patch = patch
+
+    async def sort(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Mapping[str, int]]:
         readable = [job for job in jobs if not is_sealed(job.payload_json)]
-        heirs = await retention.heirs(context, readable)
+        heirs = await retention.heirs(self._context, readable)
         fresh = [job for job in readable if job.id not in heirs]
-        left = {
+        return fresh, {
             "encrypted": len(jobs) - len(readable),
-            "redriven before": len(readable) - len(fresh),
+            REDRIVEN: len(readable) - len(fresh),
         }
-        if dry_run or not fresh:
-            return _Step(fresh, left)
-        submitted = await retention.run_again(context, fresh)
-        done = [job for job, new in zip(fresh, submitted.created, strict=True) if new]
-        left["redriven before"] += len(fresh) - len(done)
-        return _Step(done, left)
 
-    return await _go_through(context, criteria, act, dry_run=dry_run, tell=tell)
-
-
-async def _go_through(
-    context: Context, criteria: Criteria, act: Act, *, dry_run: bool, tell: Tell | None
-) -> Bulk:
-    groups: dict[ErrorGroup, tuple[int, str]] = {}
-    left: Counter[str] = Counter()
-    freed: Counter[str] = Counter()
-    done = 0
-
-    def told() -> Bulk:
-        largest = sorted(groups.items(), key=lambda one: -one[1][0])
-        return Bulk(
-            dry_run=dry_run,
-            done=done,
-            left={reason: count for reason, count in left.items() if count},
-            groups=tuple(replace(one, jobs=jobs, example=job) for one, (jobs, job) in largest),
-            freed=dict(freed),
+    async def do(self, jobs: Sequence[Job]) -> Step:
+        submitted = await retention.run_again(
+            self._context,
+            jobs,
+            tags=() if self._tag is None else (self._tag,),
+            payload_of=None if self._patch is UNSET else self._patched,
         )
+        done = [job for job, new in zip(jobs, submitted.created, strict=True) if new]
+        return Step(done, {REDRIVEN: len(jobs) - len(done)})
 
-    async for jobs in _steps(context, criteria):
-        readable = [job for job in jobs if not criteria.is_withheld(job)]
-        left["encrypted"] += len(jobs) - len(readable)
-        step = await act(readable) if readable else _Step(())
-        done += len(step.done)
-        left.update(step.left)
-        freed.update(step.freed)
+    async def done_before(self, ids: Sequence[str]) -> set[str]:
+        jobs = await self._context.read(ids)
+        heirs = await retention.heirs(self._context, list(jobs.values()))
+        return {job_id for job_id, heir in heirs.items() if self._tag in heir.tags}
+
+    def _patched(self, job: Job) -> bytes:
+        payload = merged(job.payload, self._patch)
+        limit = self._context.policy(job.queue).payload_bytes_max
+        return codec.encode(payload, what="payload", limit=limit)
+
+
+class Prioritise:
+    """Jobs that have not ended get another priority."""
+
+    def __init__(self, context: Context, where: Matching, priority: int) -> None:
+        self.criteria = check(where, frozenset(State) - TERMINAL, "given another priority")
+        self._context = context
+        self._wanted = updates.Wanted(priority=priority)
+        self._priority = priority
+
+    async def sort(self, jobs: Sequence[Job]) -> tuple[Sequence[Job], Mapping[str, int]]:
+        others = [job for job in jobs if job.priority != self._priority]
+        return others, {"had it already": len(jobs) - len(others)}
+
+    async def do(self, jobs: Sequence[Job]) -> Step:
+        done = []
+        left: Counter[str] = Counter()
+        for job in jobs:
+            try:
+                changed = await updates.update(self._context, job.id, self._wanted)
+            except (Refusal, JobNotFound):
+                left[CHANGED] += 1
+                continue
+            if changed.job.priority == self._priority:
+                done.append(job)
+            else:
+                left["needed by a more urgent one"] += 1
+        return Step(done, left)
+
+    async def done_before(self, ids: Sequence[str]) -> set[str]:
+        jobs = (await self._context.read(ids)).values()
+        return {job.id for job in jobs if job.priority == self._priority}
+
+
+async def go_through(
+    context: Context,
+    deed: Deed,
+    *,
+    dry_run: bool,
+    tell: Tell | None = None,
+    jobs_max: int | None = None,
+) -> Bulk:
+    """Do it to all that match, or say what it would be done to: of so many jobs that were looked at."""
+    criteria = deed.criteria
+    counted = Counted()
+    async for page in steps(context, criteria):
+        readable = [job for job in page if not criteria.is_withheld(job)]
+        counted.leave({"encrypted": len(page) - len(readable)})
+        if readable:
+            willing, left = await deed.sort(readable)
+            counted.leave(left)
+            counted.add(Step(willing) if dry_run or not willing else await deed.do(willing))
+        told = counted.told(dry_run=dry_run)
+        if tell is not None:
+            tell(told)
+        if jobs_max is not None and told.matched >= jobs_max:
+            return replace(told, at_least=True)
+    return counted.told(dry_run=dry_run)
+
+
+class Counted:
+    """What became of all jobs so far."""
+
+    def __init__(self) -> None:
+        self._groups: dict[ErrorGroup, tuple[int, str]] = {}
+        self._left: Counter[str] = Counter()
+        self._freed: Counter[str] = Counter()
+        self._done = 0
+
+    def leave(self, left: Mapping[str, int]) -> None:
+        self._left.update(left)
+
+    def add(self, step: Step) -> None:
+        self._done += len(step.done)
+        self._left.update(step.left)
+        self._freed.update(step.freed)
         for job in step.done:
             group = group_of(job)
-            before, example = groups.get(group, (0, job.id))
-            groups[group] = before + 1, example
-        if tell is not None:
-            tell(told())
-    return told()
+            before, example = self._groups.get(group, (0, job.id))
+            self._groups[group] = before + 1, example
 
-
-async def _steps(context: Context, criteria: Criteria) -> AsyncIterator[list[Job]]:
-    """Those that match, up to the newest that there is now: what a redrive makes is not for it."""
-    newest = await context.store.find(Query(tenant=context.tenant, newest_first=True, limit=1))
-    after = None
-    while newest:
-        page = await context.store.find(
-            replace(criteria.query, tenant=context.tenant, after_seq=after, limit=STEP_JOBS)
+    def told(self, *, dry_run: bool) -> Bulk:
+        largest = sorted(self._groups.items(), key=lambda one: -one[1][0])
+        return Bulk(
+            dry_run=dry_run,
+            done=self._done,
+            left={reason: count for reason, count in self._left.items() if count},
+            groups=tuple(replace(one, jobs=jobs, example=job) for one, (jobs, job) in largest),
+            freed=dict(self._freed),
         )
-        jobs = [job for job in page if job.seq <= newest[0].seq and criteria.takes(job)]
-        if jobs:
-            yield jobs
-        if len(page) < STEP_JOBS or page[-1].seq >= newest[0].seq:
+
+
+async def newest_seq(context: Context) -> int:
+    """What is submitted from now on is not meant: nor what a redrive makes."""
+    newest = await context.store.find(Query(tenant=context.tenant, newest_first=True, limit=1))
+    return newest[0].seq if newest else 0
+
+
+async def steps(context: Context, criteria: Criteria) -> AsyncIterator[list[Job]]:
+    """Those that match, up to the newest that there is now."""
+    newest = await newest_seq(context)
+    after: int | None = None
+    while newest:
+        page = await next_page(context, criteria, after, newest)
+        if page.jobs:
+            yield page.jobs
+        if page.after is None:
             return
-        after = page[-1].seq
+        after = page.after
+
+
+class MatchedPage(NamedTuple):
+    jobs: list[Job]
+    after: int | None
+    """Where to go on. None: that was all."""
+
+
+async def next_page(
+    context: Context, criteria: Criteria, after: int | None, newest: int, limit: int = STEP_JOBS
+) -> MatchedPage:
+    """The next jobs that match, out of so many that the store finds."""
+    page = await context.store.find(
+        replace(criteria.query, tenant=context.tenant, after_seq=after, limit=limit)
+    )
+    jobs = [job for job in page if job.seq <= newest and criteria.takes(job)]
+    is_last = len(page) < limit or page[-1].seq >= newest
+    return MatchedPage(jobs, None if is_last else page[-1].seq)
+
+
+def merged(value: Any, patch: Any) -> Any:
+    """The value with what the patch says of it: objects are merged, null takes a field away (RFC 7396)."""
+    if not isinstance(patch, Mapping):
+        return patch
+    whole = dict(value) if isinstance(value, Mapping) else {}
+    for name, part in patch.items():
+        if part is None:
+            whole.pop(name, None)
+        else:
+            whole[name] = merged(whole.get(name), part)
+    return whole
 
 
 def group_of(job: Job) -> ErrorGroup:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import time
 from collections.abc import Mapping, Sequence
@@ -66,6 +67,17 @@ class Context:
         self.cache = Cache()
         self.templates: dict[str, Template] = {}
         """By the type of their jobs: what was checked for the last one that was submitted."""
+        self.actor: str | None = None
+        """In whose name administrative acts are done, where that was said."""
+
+    def of_tenant(self, tenant: str | None) -> Context:
+        """The same for another tenant: for what this tenant, or the operator, has asked for."""
+        if tenant == self.tenant:
+            return self
+        other = copy.copy(self)
+        other.tenant = tenant
+        other.templates = {}
+        return other
 
     def now(self) -> datetime:
         return self.clock.now()

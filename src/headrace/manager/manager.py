@@ -24,12 +24,13 @@ from headrace.errors import HeadraceError, InvalidInput, JobNotFound, TemporaryE
 from headrace.history import Attempt
 from headrace.input_checks import checked, guarding
 from headrace.lifecycle import Command
-from headrace.limits import QueueLimits
+from headrace.limits import QueueLimits, Rate
 from headrace.manager import (
     access,
     attempts,
     batches,
     bulk,
+    bulk_acts,
     cancellation,
     clock_recovery,
     deadlines,
@@ -60,6 +61,7 @@ from headrace.manager.access import NewToken
 from headrace.manager.attempts import ATTEMPTS, FAILED_ATTEMPTS, FailedAttempt
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, Tell
+from headrace.manager.bulk_acts import Act, BulkAct, BulkRound
 from headrace.manager.cancellation import Cancelled
 from headrace.manager.changes import Changed, Order, Settled, change_each, change_one
 from headrace.manager.context import Context
@@ -203,6 +205,7 @@ class JobManager:
             keys=self.keys,
         )
         sibling._context.cache = self._context.cache  # what one has read, the other need not
+        sibling._context.actor = self._context.actor
         if not grouped:
             sibling._group_commit = None  # it commits nothing: that is its caller's to do
         return sibling
@@ -800,9 +803,14 @@ class JobManager:
         """Delete ended jobs: all that were meant or, when one has not ended, none."""
         return await retention.delete(self._context, selection(ids, tags))
 
-    async def redrive(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> Submitted:
-        """Run failed, dead or cancelled jobs again, as new jobs linked by previous_id."""
-        return await retention.redrive(self._context, selection(ids, tags))
+    async def redrive(
+        self, ids: Iterable[str] = (), *, tags: Tags = (), payload: Any = UNSET
+    ) -> Submitted:
+        """Run failed, dead or cancelled jobs again, as new jobs linked by previous_id.
+
+        With `payload` they get this one; of jobs that were redriven before and live, nothing is changed.
+        """
+        return await retention.redrive(self._context, selection(ids, tags), payload)
 
     async def redriven_as(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
         """The job that each of these was redriven as last, by the id of the old one: those there are."""
@@ -822,14 +830,13 @@ class JobManager:
 
         `tell` is called after each step. Stopped half way, the same call again does the rest.
         """
-        return await bulk.cancel(
+        deed = bulk.Cancel(
             self._context,
             where,
-            mode=None if mode is None else validation.check_word(mode, CancelMode),
-            reason=None if reason is None else validation.check_message(reason, "the reason"),
-            dry_run=dry_run,
-            tell=tell,
+            None if mode is None else validation.check_word(mode, CancelMode),
+            None if reason is None else validation.check_message(reason, "the reason"),
         )
+        return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
 
     async def delete_matching(
         self, where: Matching, *, dry_run: bool = False, tell: Tell | None = None
@@ -838,7 +845,8 @@ class JobManager:
 
         `tell` is called after each step. Stopped half way, the same call again does the rest.
         """
-        return await bulk.delete(self._context, where, dry_run=dry_run, tell=tell)
+        deed = bulk.Delete(self._context, where)
+        return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
 
     async def redrive_matching(
         self, where: Matching, *, dry_run: bool = False, tell: Tell | None = None
@@ -849,7 +857,67 @@ class JobManager:
         as long as that is stored. `tell` is called after each step. Stopped half way, the same call again
         does the rest.
         """
-        return await bulk.redrive(self._context, where, dry_run=dry_run, tell=tell)
+        deed = bulk.Redrive(self._context, where)
+        return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
+
+    async def plan_bulk(
+        self, act: Act | str, where: Matching, *, priority: int | None = None
+    ) -> Bulk:
+        """What a bulk act would do now: how many jobs, grouped by error, and why not to the others.
+
+        Nothing is changed. It counts up to 100,000 jobs, and then says `at_least`.
+        """
+        return await bulk_acts.plan(
+            self._context,
+            validation.check_word(act, Act),
+            where,
+            None if priority is None else validation.check_priority(priority),
+        )
+
+    async def start_bulk(
+        self,
+        act: Act | str,
+        where: Matching,
+        *,
+        rate: Rate | None = None,
+        mode: CancelMode | None = None,
+        reason: str | None = None,
+        priority: int | None = None,
+        patch: Any = UNSET,
+        expected: int | None = None,
+    ) -> BulkAct:
+        """Cancel, redrive, delete or reprioritise all jobs that match, however many and whoever dies.
+
+        It is stored, and carried on by the maintenance of any worker, chunk by chunk: `bulk_act` says how far
+        it is. Jobs that are submitted later are not meant. Each job is counted once, and redriven once.
+        `rate` is how fast it goes at most; `patch` changes the payload of each job that a redrive makes, as a
+        JSON merge patch; `mode` and `reason` are for cancelling.
+        """
+        return await bulk_acts.start(
+            self._context,
+            validation.check_word(act, Act),
+            where,
+            rate=rate,
+            mode=None if mode is None else validation.check_word(mode, CancelMode),
+            reason=None if reason is None else validation.check_message(reason, "the reason"),
+            priority=None if priority is None else validation.check_priority(priority),
+            patch=patch,
+            expected=None
+            if expected is None
+            else validation.check_limit(expected, "expected", minimum=0),
+        )
+
+    async def bulk_acts(self) -> tuple[BulkAct, ...]:
+        """Those that go on and those that have ended in the last thirty days, the newest first."""
+        return await bulk_acts.find_all(self._context)
+
+    async def bulk_act(self, act_id: str) -> BulkAct:
+        """How far it is, or BulkActNotFound."""
+        return await bulk_acts.find(self._context, validation.check_id(act_id))
+
+    async def cancel_bulk(self, act_id: str) -> BulkAct:
+        """Stop it. What is done stays done and is counted; one that has ended stays as it is."""
+        return await bulk_acts.cancel(self._context, validation.check_id(act_id))
 
     async def reencrypt(
         self, *, limit: int | None = None, cursor: str | None = None, seal_plain: bool = False
@@ -1060,6 +1128,12 @@ class JobManager:
     async def sweep(self, limit: int = LIMIT) -> int:
         """Finish releases that a crash left half done; how many jobs changed."""
         return await recovery.sweep(self._context, validation.check_limit(limit, "limit"))
+
+    async def run_bulk_acts(self, act_id: str | None = None) -> BulkRound:
+        """Carry on each bulk act by some chunks, or this one. Any number of hosts may."""
+        return await bulk_acts.run(
+            self._context, None if act_id is None else validation.check_id(act_id)
+        )
 
     async def roll_up(self, limit: int = rollups.EVENTS_MAX) -> int:
         """Count the next events of the log into the minutes and hours of recent history; how many.

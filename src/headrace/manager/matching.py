@@ -7,7 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from headrace import validation
+from headrace import history, validation
+from headrace.error_groups import collapsed, fingerprint
 from headrace.errors import EmptySelection, InvalidInput
 from headrace.manager.sealing import hides_message
 from headrace.model import TERMINAL, Job, State
@@ -28,6 +29,8 @@ class Matching(msgspec.Struct, frozen=True, kw_only=True):
     """The code of its last error is one of these."""
     error: str | None = None
     """The message of its last error contains this, in whatever case."""
+    error_group: str | None = None
+    """Its last error belongs to the group with this fingerprint, as `error_groups` tells it."""
     since: datetime | None = None
     before: datetime | None = None
 
@@ -39,6 +42,7 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
     """What the store can tell."""
     codes: frozenset[str] | None
     error: str | None
+    error_group: str | None
     since: datetime | None
     before: datetime | None
 
@@ -51,6 +55,8 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
             return False
         failure = job.failure
         if self.codes is not None and (failure is None or failure.code not in self.codes):
+            return False
+        if self.error_group is not None and fingerprint_of(job) != self.error_group:
             return False
         return self.error is None or (
             failure is not None and (hides_message(job) or self.error in failure.message.casefold())
@@ -69,6 +75,16 @@ class Criteria(msgspec.Struct, frozen=True, kw_only=True):
         return self.error is not None and hides_message(job)
 
 
+def fingerprint_of(job: Job) -> str | None:
+    """That of the group of its last error, as the event log tells of it. None: there is no error."""
+    failure = job.failure
+    if failure is None:
+        return None
+    sealed = job.seals is not None
+    message = None if sealed else collapsed(failure.message[: history.MESSAGE_CHARS_MAX])
+    return fingerprint(job.type, failure.category.value, failure.code, message)
+
+
 def check(where: object, possible: frozenset[State], doing: str) -> Criteria:
     """Raise what is wrong with it. `doing`: what cannot be done to jobs in other states."""
     if not isinstance(where, Matching):
@@ -80,6 +96,7 @@ def check(where: object, possible: frozenset[State], doing: str) -> Criteria:
         where.states,
         where.codes,
         where.error,
+        where.error_group,
         where.since,
         where.before,
     )
@@ -108,6 +125,9 @@ def check(where: object, possible: frozenset[State], doing: str) -> Criteria:
         error=None
         if where.error is None
         else validation.check_message(where.error, "the error").casefold(),
+        error_group=None
+        if where.error_group is None
+        else validation.check_name(where.error_group, "error group"),
         since=since,
         before=before,
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from headrace import completion
+from headrace import codec, completion
 from headrace.envelope import is_sealed, told, unpack
 from headrace.errors import (
     CannotDecrypt,
@@ -64,7 +65,9 @@ async def cleanup(
     return deleted
 
 
-async def redrive(context: Context, chosen: Selection) -> Submitted:
+async def redrive(
+    context: Context, chosen: Selection, payload: object | UnsetType = UNSET
+) -> Submitted:
     """Submit failed, dead or cancelled jobs again, as new jobs linked to the old by previous_id.
 
     While the new job is alive, redriving the old one again gives that same new job. Once it has ended, it
@@ -84,15 +87,44 @@ async def redrive(context: Context, chosen: Selection) -> Submitted:
                 "nothing was submitted",
                 job_id=job.id,
             )
-    return await run_again(context, jobs)
+
+    def given(job: Job) -> bytes:
+        limit = context.policy(job.queue).payload_bytes_max
+        return codec.encode(payload, what="payload", limit=limit)
+
+    return await run_again(context, jobs, payload_of=None if payload is UNSET else given)
 
 
-async def run_again(context: Context, jobs: Sequence[Job]) -> Submitted:
-    """Submit these jobs again, each under the key of the last that was made of it."""
+async def run_again(
+    context: Context,
+    jobs: Sequence[Job],
+    *,
+    tags: Sequence[str] = (),
+    payload_of: Callable[[Job], bytes] | None = None,
+) -> Submitted:
+    """Submit these jobs again, each under the key of the last that was made of it.
+
+    With `tags` besides their own, and with the payload that `payload_of` makes of the old job.
+    """
     now = context.now()
     keys = await _keys(context, jobs)
     drafts = [await _with_riders(context, job, now, key=keys[job.id]) for job in jobs]
+    if tags or payload_of is not None:
+        drafts = [
+            replace(draft, job=_changed(job, draft.job, tags, payload_of))
+            for job, draft in zip(jobs, drafts, strict=True)
+        ]
     return await store_drafts(context, drafts)
+
+
+def _changed(
+    old: Job, fresh: Job, tags: Sequence[str], payload_of: Callable[[Job], bytes] | None
+) -> Job:
+    return replace(
+        fresh,
+        tags=tuple(sorted({*fresh.tags, *tags})),
+        payload_json=fresh.payload_json if payload_of is None else payload_of(old),
+    )
 
 
 async def heirs(context: Context, jobs: Sequence[Job]) -> dict[str, Job]:

@@ -29,6 +29,8 @@ SWEEP_SECONDS = 10.0
 SCHEDULE_SECONDS = 10.0
 """How long a new schedule may go unnoticed; ticks of those that are known are waited for."""
 RETENTION_SECONDS = 60.0
+BULK_SECONDS = 15.0
+"""How long a new bulk act may go unnoticed by each host."""
 HISTORY_SECONDS = 5.0
 HISTORY_IDLE_SECONDS = 30.0
 """Where nothing has happened."""
@@ -48,6 +50,8 @@ class Maintained(msgspec.Struct, frozen=True, kw_only=True):
     deleted: Mapping[State, int]
     trimmed: int = 0
     """Events of the log: none unless the policies say for how long they are kept."""
+    bulk_jobs: int = 0
+    """Jobs to which bulk acts have done what was asked for."""
     counted: int = 0
     """Events that were counted into the minutes and hours of recent history."""
 
@@ -127,6 +131,16 @@ async def roll_up(manager: JobManager) -> Done:
     return Done(count=count, rest_seconds=rest, results={"counted": count})
 
 
+async def carry_on_bulk_acts(manager: JobManager) -> Done:
+    """Some chunks of each act on many jobs that goes on."""
+    done = await manager.run_bulk_acts()
+    rest = None
+    if done.next_at is not None:
+        until = (done.next_at - manager.clock.now()).total_seconds()
+        rest = min(max(until, 0.0), BULK_SECONDS)
+    return Done(count=done.jobs, rest_seconds=rest, results={"bulk_jobs": done.jobs})
+
+
 async def trim_events(manager: JobManager) -> Done:
     """Trim the log of what is older than the policies say, and held by every reader."""
     try:
@@ -164,6 +178,7 @@ DEFAULT_STEPS = (
     Step(
         name="schedules", interval_seconds=SCHEDULE_SECONDS, spread_seconds=0.25, run=fire_schedules
     ),
+    Step(name="bulk", interval_seconds=BULK_SECONDS, spread_seconds=1.0, run=carry_on_bulk_acts),
     Step(
         name="history",
         interval_seconds=HISTORY_SECONDS,
