@@ -114,11 +114,11 @@ def test_one_that_is_stopped_says_how_far_it_came(
     right = retention.run_again
     calls: list[int] = []
 
-    async def full_at_the_second(*given: Any) -> Submitted:
+    async def full_at_the_second(*given: Any, **more: Any) -> Submitted:
         calls.append(1)
         if len(calls) > 1:
             raise StoreUnavailable("the store does not answer; nothing was stored")
-        return await right(*given)
+        return await right(*given, **more)
 
     monkeypatch.setattr(bulk, "STEP_JOBS", 4)
     monkeypatch.setattr(retention, "run_again", full_at_the_second)

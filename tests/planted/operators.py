@@ -44,13 +44,15 @@ async def without_tenant(context: Context, criteria: Criteria) -> AsyncIterator[
     yield [job for job in await context.store.find(query) if criteria.takes(job)]
 
 
-right_steps = bulk._steps
+right_steps = bulk.steps
 
 
 def everything_for_nothing(where: Any, possible: frozenset[State], doing: str) -> Criteria:
     if where == Matching():
         query = Query(states=tuple(possible))
-        return Criteria(query=query, codes=None, error=None, since=None, before=None)
+        return Criteria(
+            query=query, codes=None, error=None, error_group=None, since=None, before=None
+        )
     return right_check(where, possible, doing)
 
 
@@ -85,8 +87,8 @@ DEFECTS: dict[str, Planted] = {
     "what was redriven and has ended is redriven again": of(
         "redrive", retention, "heirs", heirs_that_live
     ),
-    "a bulk command ends with its first step": of("redrive", bulk, "_steps", one_step_only),
-    "a bulk command reaches other tenants": of("delete", bulk, "_steps", without_tenant),
+    "a bulk command ends with its first step": of("redrive", bulk, "steps", one_step_only),
+    "a bulk command reaches other tenants": of("delete", bulk, "steps", without_tenant),
     "a bulk command takes what nobody means any more": of(
         "matching", matching.Criteria, "means", whatever_it_is_now
     ),

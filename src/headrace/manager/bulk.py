@@ -329,14 +329,14 @@ class MatchedPage(NamedTuple):
 
 
 async def next_page(
-    context: Context, criteria: Criteria, after: int | None, newest: int, limit: int = STEP_JOBS
+    context: Context, criteria: Criteria, after: int | None, newest: int
 ) -> MatchedPage:
     """The next jobs that match, out of so many that the store finds."""
     page = await context.store.find(
-        replace(criteria.query, tenant=context.tenant, after_seq=after, limit=limit)
+        replace(criteria.query, tenant=context.tenant, after_seq=after, limit=STEP_JOBS)
     )
     jobs = [job for job in page if job.seq <= newest and criteria.takes(job)]
-    is_last = len(page) < limit or page[-1].seq >= newest
+    is_last = len(page) < STEP_JOBS or page[-1].seq >= newest
     return MatchedPage(jobs, None if is_last else page[-1].seq)
 
 
