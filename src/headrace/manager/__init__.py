@@ -3,6 +3,7 @@
 from headrace.history import Attempt
 from headrace.manager.access import NewToken
 from headrace.manager.attempts import FailedAttempt
+from headrace.manager.audit import AuditRow
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, ErrorGroup
 from headrace.manager.bulk_acts import Act, BulkAct, Progress
@@ -18,6 +19,7 @@ from headrace.manager.overview import Overview
 from headrace.manager.queries import Found, Page, Stats
 from headrace.manager.queue_explanation import QueueExplanation
 from headrace.manager.readers import Lag, Reader
+from headrace.manager.refusals import RefusedWrite, RefusedWrites
 from headrace.manager.rollups import ErrorGroups, History
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Unfired, Upcoming
@@ -38,6 +40,7 @@ from headrace.tokens import Token
 __all__ = [
     "Act",
     "Attempt",
+    "AuditRow",
     "Batch",
     "BatchProgress",
     "Bulk",
@@ -76,6 +79,8 @@ __all__ = [
     "Reader",
     "Reason",
     "Reencrypted",
+    "RefusedWrite",
+    "RefusedWrites",
     "Released",
     "Settled",
     "Snoozed",

@@ -421,7 +421,7 @@ def _asked(
     return BulkAct(
         id=new_id(),
         act=act,
-        where=_stored(where),
+        where=stored(where),
         tenant=context.tenant,
         actor=context.actor,
         created_at=now,
@@ -434,7 +434,7 @@ def _asked(
     )
 
 
-def _stored(where: Matching) -> Where:
+def stored(where: Matching) -> Where:
     """The filter with its lists gone through: what is wrong with them is said by whoever checks it."""
     if not isinstance(where, Matching):
         raise InvalidInput(f"{where!r} is not a Matching; {validation.UNCHANGED}")

@@ -5,9 +5,11 @@ Each verb checks what it is given and hands over to the module that knows the ma
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import random
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from typing import Any, Self
 
@@ -28,6 +30,7 @@ from headrace.limits import QueueLimits, Rate
 from headrace.manager import (
     access,
     attempts,
+    audit,
     batches,
     bulk,
     bulk_acts,
@@ -46,6 +49,7 @@ from headrace.manager import (
     queue_explanation,
     readers,
     recovery,
+    refusals,
     retention,
     rollups,
     rotation,
@@ -59,6 +63,7 @@ from headrace.manager import (
 )
 from headrace.manager.access import NewToken
 from headrace.manager.attempts import ATTEMPTS, FAILED_ATTEMPTS, FailedAttempt
+from headrace.manager.audit import AuditRow
 from headrace.manager.batches import Batch, BatchProgress
 from headrace.manager.bulk import Bulk, Tell
 from headrace.manager.bulk_acts import Act, BulkAct, BulkRound
@@ -77,10 +82,11 @@ from headrace.manager.placement import Draft
 from headrace.manager.queries import Found, Stats
 from headrace.manager.queue_explanation import QueueExplanation
 from headrace.manager.readers import Lag, Reader
+from headrace.manager.refusals import Refused, RefusedWrites
 from headrace.manager.rollups import GROUPS, ErrorGroups, History
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Upcoming
-from headrace.manager.selection import selection
+from headrace.manager.selection import Selection, selection
 from headrace.manager.settlement import Outcome
 from headrace.manager.submission import Submitted
 from headrace.manager.trimming import Trimmed
@@ -103,6 +109,8 @@ from headrace.stores.base import (
 from headrace.tokens import Scope, Token
 
 Tags = Iterable[str] | Mapping[str, Any]
+MEANT_MAX = 5
+"""So many ids or tags are named in the audit."""
 
 
 @guarding(leaving=("outcomes",))
@@ -210,6 +218,54 @@ class JobManager:
             sibling._group_commit = None  # it commits nothing: that is its caller's to do
         return sibling
 
+    def acting_as(self, actor: str) -> JobManager:
+        """The same manager in somebody's name: what is changed by hand through it is in the audit so.
+
+        Also what programs change all the time and is not in the audit otherwise: cancelling, redriving,
+        deleting, updating.
+        """
+        validation.check_name(actor, "actor")
+        sibling = self._sibling(self.store, self.tenant)
+        sibling._context.actor = actor  # noqa: SLF001 - one of our own
+        return sibling
+
+    async def audit(
+        self,
+        since: datetime,
+        until: datetime | None = None,
+        *,
+        actor: str | None = None,
+        act: str | None = None,
+        target: str | None = None,
+        limit: int = audit.ROWS,
+    ) -> tuple[AuditRow, ...]:
+        """Who has changed what by hand, the newest first, of the last ninety days.
+
+        A row is written before its act: none is without one. Where the act was refused, the row says so.
+        """
+        return await audit.find(
+            self._context,
+            validation.check_time(since, "since"),
+            None if until is None else validation.check_time(until, "until"),
+            actor=actor,
+            act=act,
+            target=target,
+            limit=validation.check_limit(limit, "limit"),
+        )
+
+    def _noted(
+        self, act: str, target: str, *, before: Any = None, after: Any = None
+    ) -> AbstractAsyncContextManager[None]:
+        return audit.noted(self._context, act, target, before=before, after=after)
+
+    def _noted_of_people(
+        self, act: str, target: str, *, after: Any = None
+    ) -> AbstractAsyncContextManager[None]:
+        """Only where somebody acts: programs do it all the time."""
+        if self._context.actor is None:
+            return contextlib.nullcontext()
+        return audit.noted(self._context, act, target, after=after)
+
     async def close(self) -> None:
         """Give the store's connections back. `async with manager:` does it at the end."""
         await self.store.close()
@@ -247,7 +303,11 @@ class JobManager:
         """Submit from inside a running job: only while its lease holds, all or none."""
         job = await self._context.read_one(validation.check_id(job_id))
         async with deadlines.enforced(self._context, job_id):
-            lifecycle.check_lease(job, token, self._context.now())
+            try:
+                lifecycle.check_lease(job, token, self._context.now())
+            except HeadraceError as error:
+                await refusals.note(self._context, [Refused(job_id, "spawn", error)])
+                raise
             own = [msgspec.structs.replace(one, tenant=one.tenant or job.tenant) for one in specs]
             return await submission.submit(self._context, own, spawner=Fence(job_id, token))
 
@@ -450,6 +510,20 @@ class JobManager:
         validation.check_limit(limit, "limit")
         return await attempts.attempts(self._context, validation.check_id(job_id), limit)
 
+    async def refused_writes(
+        self, since: datetime, *, job_id: str | None = None, limit: int = 100
+    ) -> RefusedWrites:
+        """What workers wanted to write of jobs that they did not hold any more, the last first.
+
+        Of the last seven days; twenty of a job and 2,000 in all are noted each day, and all are counted.
+        """
+        return await refusals.find(
+            self._context,
+            validation.check_time(since, "since"),
+            None if job_id is None else validation.check_id(job_id),
+            validation.check_limit(limit, "limit"),
+        )
+
     async def failed_attempts(
         self, job_id: str, *, limit: int = FAILED_ATTEMPTS
     ) -> tuple[FailedAttempt, ...]:
@@ -627,7 +701,13 @@ class JobManager:
 
     async def settle(self, outcomes: Sequence[Outcome]) -> Settled:
         """Record the ends of many attempts in one step; each stands or is refused alone."""
-        return await deadlines.settle(self._context, outcomes)
+        return await self._settled(outcomes)
+
+    async def _settled(self, outcomes: Sequence[Outcome]) -> Settled:
+        settled = await deadlines.settle(self._context, outcomes)
+        if any(isinstance(answer, HeadraceError) for answer in settled.outcomes):
+            await refusals.note_outcomes(self._context, outcomes, settled.outcomes)
+        return settled
 
     async def complete(self, job_id: str, token: str | None, result: Any = None) -> Changed:
         """The attempt succeeded."""
@@ -688,7 +768,7 @@ class JobManager:
         )
 
     async def _settle(self, outcome: Outcome) -> Changed:
-        settled = await deadlines.settle(self._context, [outcome])
+        settled = await self._settled([outcome])
         (answer,) = settled.outcomes
         if isinstance(answer, HeadraceError):
             raise answer
@@ -696,26 +776,35 @@ class JobManager:
 
     async def heartbeat(self, held: Sequence[Lease]) -> Heartbeats:
         """Extend many leases in one step. A lease that does not hold is explained, not raised."""
-        return await leases.heartbeat(self._context, held)
+        beaten = await leases.heartbeat(self._context, held)
+        if beaten.refused:
+            await refusals.note(
+                self._context,
+                [Refused(job_id, "heartbeat", error) for job_id, error in beaten.refused.items()],
+            )
+        return beaten
 
     async def progress(
         self, job_id: str, token: str, fraction: float, note: str | None = None
     ) -> None:
         """How far the attempt is, 0 to 1. Fenced; no event."""
-        fence = Fence(validation.check_id(job_id), token)
-        await leases.annotate(self._context, fence, progress=fraction, note=note)
+        await self._annotate("progress", job_id, token, progress=fraction, note=note)
 
     async def checkpoint(self, job_id: str, token: str, value: Any) -> None:
         """What the next attempt should know. Fenced; no event; survives the attempt."""
-        await leases.annotate(
-            self._context, Fence(validation.check_id(job_id), token), checkpoint=value
-        )
+        await self._annotate("checkpoint", job_id, token, checkpoint=value)
 
     async def keep_log(self, job_id: str, token: str, lines: Sequence[Any]) -> None:
         """The job's log lines, in place of those before. Fenced; no event; survives the attempt."""
-        await leases.annotate(
-            self._context, Fence(validation.check_id(job_id), token), log=list(lines)
-        )
+        await self._annotate("keep_log", job_id, token, log=list(lines))
+
+    async def _annotate(self, verb: str, job_id: str, token: str, **said: Any) -> None:
+        fence = Fence(validation.check_id(job_id), token)
+        try:
+            await leases.annotate(self._context, fence, **said)
+        except HeadraceError as error:
+            await refusals.note(self._context, [Refused(job_id, verb, error)])
+            raise
 
     # --- Steering: Cancelling, recovering, deleting, pausing, limiting.
 
@@ -732,9 +821,12 @@ class JobManager:
         chosen = selection(ids, tags)
         mode = None if mode is None else validation.check_word(mode, CancelMode)
         reason = None if reason is None else validation.check_message(reason, "the reason")
-        return await cancellation.cancel(
-            self._context, chosen, mode=mode, reason=reason, dry_run=dry_run
-        )
+        async with self._noted_of_people(
+            "cancel", _meant(chosen), after={"reason": reason, "mode": mode}
+        ):
+            return await cancellation.cancel(
+                self._context, chosen, mode=mode, reason=reason, dry_run=dry_run
+            )
 
     async def update(
         self,
@@ -761,7 +853,9 @@ class JobManager:
             correlation_id=correlation_id,
             callback_url=callback_url,
         )
-        return await updates.update(self._context, validation.check_id(job_id), asked)
+        job_id = validation.check_id(job_id)
+        async with self._noted_of_people("update", job_id, after=updates.told(asked)):
+            return await updates.update(self._context, job_id, asked)
 
     async def abandon(self, job_id: str, message: str = "abandoned") -> Changed:
         """Give up on ever knowing how it ended."""
@@ -793,15 +887,20 @@ class JobManager:
 
     async def expire_worker(self, worker: str) -> Changed:
         """The worker is gone: what it holds is lost (claimable again) or abandoned, in one step."""
-        return await recovery.expire_worker(self._context, validation.check_name(worker, "worker"))
+        worker = validation.check_name(worker, "worker")
+        async with self._noted("expire_worker", worker):
+            return await recovery.expire_worker(self._context, worker)
 
     async def reset_running(self) -> Changed:
         """Every worker is gone: as expire_worker, for all of them."""
-        return await recovery.reset_running(self._context)
+        async with self._noted("reset_running", "*"):
+            return await recovery.reset_running(self._context)
 
     async def delete(self, ids: Iterable[str] = (), *, tags: Tags = ()) -> tuple[Job, ...]:
         """Delete ended jobs: all that were meant or, when one has not ended, none."""
-        return await retention.delete(self._context, selection(ids, tags))
+        chosen = selection(ids, tags)
+        async with self._noted_of_people("delete", _meant(chosen)):
+            return await retention.delete(self._context, chosen)
 
     async def redrive(
         self, ids: Iterable[str] = (), *, tags: Tags = (), payload: Any = UNSET
@@ -810,7 +909,9 @@ class JobManager:
 
         With `payload` they get this one; of jobs that were redriven before and live, nothing is changed.
         """
-        return await retention.redrive(self._context, selection(ids, tags), payload)
+        chosen = selection(ids, tags)
+        async with self._noted_of_people("redrive", _meant(chosen)):
+            return await retention.redrive(self._context, chosen, payload)
 
     async def redriven_as(self, job_ids: Sequence[str]) -> Mapping[str, Job]:
         """The job that each of these was redriven as last, by the id of the old one: those there are."""
@@ -836,7 +937,7 @@ class JobManager:
             None if mode is None else validation.check_word(mode, CancelMode),
             None if reason is None else validation.check_message(reason, "the reason"),
         )
-        return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
+        return await self._go_through("cancel_matching", where, deed, dry_run=dry_run, tell=tell)
 
     async def delete_matching(
         self, where: Matching, *, dry_run: bool = False, tell: Tell | None = None
@@ -846,7 +947,7 @@ class JobManager:
         `tell` is called after each step. Stopped half way, the same call again does the rest.
         """
         deed = bulk.Delete(self._context, where)
-        return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
+        return await self._go_through("delete_matching", where, deed, dry_run=dry_run, tell=tell)
 
     async def redrive_matching(
         self, where: Matching, *, dry_run: bool = False, tell: Tell | None = None
@@ -858,7 +959,18 @@ class JobManager:
         does the rest.
         """
         deed = bulk.Redrive(self._context, where)
-        return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
+        return await self._go_through("redrive_matching", where, deed, dry_run=dry_run, tell=tell)
+
+    async def _go_through(
+        self, act: str, where: Matching, deed: bulk.Deed, *, dry_run: bool, tell: Tell | None
+    ) -> Bulk:
+        noted = (
+            contextlib.nullcontext()
+            if dry_run
+            else self._noted_of_people(act, "*", after=bulk_acts.stored(where))
+        )
+        async with noted:
+            return await bulk.go_through(self._context, deed, dry_run=dry_run, tell=tell)
 
     async def plan_bulk(
         self, act: Act | str, where: Matching, *, priority: int | None = None
@@ -893,19 +1005,22 @@ class JobManager:
         `rate` is how fast it goes at most; `patch` changes the payload of each job that a redrive makes, as a
         JSON merge patch; `mode` and `reason` are for cancelling.
         """
-        return await bulk_acts.start(
-            self._context,
-            validation.check_word(act, Act),
-            where,
-            rate=rate,
-            mode=None if mode is None else validation.check_word(mode, CancelMode),
-            reason=None if reason is None else validation.check_message(reason, "the reason"),
-            priority=None if priority is None else validation.check_priority(priority),
-            patch=patch,
-            expected=None
-            if expected is None
-            else validation.check_limit(expected, "expected", minimum=0),
-        )
+        word = validation.check_word(act, Act)
+        said = {"where": bulk_acts.stored(where), "rate": rate, "mode": mode, "priority": priority}
+        async with self._noted("start_bulk", word.value, after=said):
+            return await bulk_acts.start(
+                self._context,
+                word,
+                where,
+                rate=rate,
+                mode=None if mode is None else validation.check_word(mode, CancelMode),
+                reason=None if reason is None else validation.check_message(reason, "the reason"),
+                priority=None if priority is None else validation.check_priority(priority),
+                patch=patch,
+                expected=None
+                if expected is None
+                else validation.check_limit(expected, "expected", minimum=0),
+            )
 
     async def bulk_acts(self) -> tuple[BulkAct, ...]:
         """Those that go on and those that have ended in the last thirty days, the newest first."""
@@ -917,7 +1032,9 @@ class JobManager:
 
     async def cancel_bulk(self, act_id: str) -> BulkAct:
         """Stop it. What is done stays done and is counted; one that has ended stays as it is."""
-        return await bulk_acts.cancel(self._context, validation.check_id(act_id))
+        act_id = validation.check_id(act_id)
+        async with self._noted("cancel_bulk", act_id):
+            return await bulk_acts.cancel(self._context, act_id)
 
     async def reencrypt(
         self, *, limit: int | None = None, cursor: str | None = None, seal_plain: bool = False
@@ -936,13 +1053,15 @@ class JobManager:
 
     async def pause(self, queue: str) -> None:
         """Nobody claims from the queue until it is resumed; what runs goes on."""
-        await self.store.pause(
-            Pause(validation.check_name(queue, "queue"), self.tenant, self._context.now())
-        )
+        queue = validation.check_name(queue, "queue")
+        async with self._noted("pause", queue):
+            await self.store.pause(Pause(queue, self.tenant, self._context.now()))
 
     async def resume(self, queue: str) -> bool:
         """True if it was paused."""
-        return await self.store.resume(validation.check_name(queue, "queue"), self.tenant)
+        queue = validation.check_name(queue, "queue")
+        async with self._noted("resume", queue):
+            return await self.store.resume(queue, self.tenant)
 
     async def pauses(self) -> tuple[Pause, ...]:
         """The queues that are paused, for this tenant or for all."""
@@ -955,7 +1074,10 @@ class JobManager:
 
         What is leased goes on, and counts. Workers may take a second to find the queue again.
         """
-        await set_limits(self._context, validation.check_name(queue, "queue"), limits)
+        queue = validation.check_name(queue, "queue")
+        before = (await self.limits(queue)).get(queue)
+        async with self._noted("set_limits", queue, before=before, after=limits):
+            await set_limits(self._context, queue, limits)
 
     async def limits(self, queue: str | None = None) -> Mapping[str, QueueLimits]:
         """The limits of every queue that has some, or of this one, by name."""
@@ -964,7 +1086,10 @@ class JobManager:
 
     async def remove_limits(self, queue: str) -> bool:
         """True if the queue had limits."""
-        return await remove_limits(self._context, validation.check_name(queue, "queue"))
+        queue = validation.check_name(queue, "queue")
+        before = (await self.limits(queue)).get(queue)
+        async with self._noted("remove_limits", queue, before=before):
+            return await remove_limits(self._context, queue)
 
     # --- Schedules: When jobs are to be submitted, over and over.
 
@@ -992,7 +1117,13 @@ class JobManager:
             misfire=misfire,
             grace_seconds=grace_seconds,
         )
-        return await schedules.add(self._context, wanted, replace=replace)
+        before = await schedules.peek(self._context, wanted)
+        if before is not None and schedule_rules.is_same(before, wanted):
+            return await schedules.add(self._context, wanted, replace=replace)
+        async with self._noted(
+            "schedule", wanted.name, before=schedules.told(before), after=schedules.told(wanted)
+        ):
+            return await schedules.add(self._context, wanted, replace=replace)
 
     async def schedules(self) -> tuple[Schedule, ...]:
         """All there are, in order of tenant and name."""
@@ -1008,29 +1139,31 @@ class JobManager:
 
     async def run_schedule(self, name: str) -> Job:
         """Submit what the schedule submits, now and beside its ticks; each call makes one job."""
-        return await schedules.run_now(
-            self._context, validation.check_name(name, "name of the schedule")
-        )
+        name = validation.check_name(name, "name of the schedule")
+        async with self._noted("run_schedule", name):
+            return await schedules.run_now(self._context, name)
 
     async def pause_schedule(self, name: str) -> Schedule:
         """Fire no tick until it is resumed. A manager that is bound to no tenant means the default one's."""
         name = validation.check_name(name, "name of the schedule")
-        return await schedules.change(
-            self._context, name, lambda one: msgspec.structs.replace(one, paused=True)
-        )
+        async with self._noted("pause_schedule", name):
+            return await schedules.change(
+                self._context, name, lambda one: msgspec.structs.replace(one, paused=True)
+            )
 
     async def resume_schedule(self, name: str) -> Schedule:
         """Go on. What was missed is passed over if its rule is to skip, and else made up for by its rule."""
         name = validation.check_name(name, "name of the schedule")
-        return await schedules.change(
-            self._context, name, lambda one: schedule_rules.resumed(one, self._context.now())
-        )
+        async with self._noted("resume_schedule", name):
+            return await schedules.change(
+                self._context, name, lambda one: schedule_rules.resumed(one, self._context.now())
+            )
 
     async def unschedule(self, name: str) -> bool:
         """True if there was one. The jobs it has submitted stay."""
-        return await schedules.remove(
-            self._context, validation.check_name(name, "name of the schedule")
-        )
+        name = validation.check_name(name, "name of the schedule")
+        async with self._noted("unschedule", name):
+            return await schedules.remove(self._context, name)
 
     async def fire_schedules(self, limit: int = LIMIT) -> Fired:
         """One round: submit a job for each tick that is due. Any number of hosts make one job of a tick."""
@@ -1058,7 +1191,9 @@ class JobManager:
 
     async def forget_reader(self, name: str) -> bool:
         """Let the log be trimmed whatever this reader holds. True if there was one."""
-        return await readers.forget(self._context, name)
+        name = validation.check_name(name, "reader")
+        async with self._noted("forget_reader", name):
+            return await readers.forget(self._context, name)
 
     async def trim_events(
         self,
@@ -1099,9 +1234,18 @@ class JobManager:
 
         Without a tenant it acts for the manager's or, of a manager that is bound to none, for all.
         """
-        return await access.create(
-            self._context, label, scopes, tenant=tenant, expires_at=expires_at
-        )
+        async with self._noted(
+            "create_token",
+            label,
+            after={
+                "scopes": sorted(str(one) for one in scopes),
+                "tenant": tenant,
+                "expires_at": expires_at,
+            },
+        ):
+            return await access.create(
+                self._context, label, scopes, tenant=tenant, expires_at=expires_at
+            )
 
     async def list_tokens(self) -> tuple[Token, ...]:
         """All there are, the oldest first; also those that were revoked or have expired."""
@@ -1109,7 +1253,8 @@ class JobManager:
 
     async def revoke_token(self, token_id: str) -> bool:
         """Nobody gets in with it from now on. True if it was good until now."""
-        return await access.revoke(self._context, token_id)
+        async with self._noted("revoke_token", token_id):
+            return await access.revoke(self._context, token_id)
 
     async def token_of(self, secret: str) -> Token | None:
         """The token with this secret if it is good now, else None. One read, and one write an hour."""
@@ -1170,6 +1315,13 @@ class JobManager:
                 for state, seconds in keep_seconds.items()
             }
         return await retention.cleanup(self._context, keep=keep, limit=limit)
+
+
+def _meant(chosen: Selection) -> str:
+    """For the audit: the jobs and tags, or how many there are."""
+    named = [*chosen.ids, *(f"tag {tag}" for tag in chosen.tags)]
+    shown = ", ".join(named[:MEANT_MAX])
+    return f"{shown} and {len(named) - MEANT_MAX} more" if len(named) > MEANT_MAX else shown
 
 
 def _ended(state: State) -> State:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
@@ -89,6 +90,25 @@ async def add(context: Context, wanted: Schedule, *, replace: bool) -> Schedule:
         return new
 
     return await retried(once, _contention(wanted.name))
+
+
+async def peek(context: Context, wanted: Schedule) -> Schedule | None:
+    """What is stored under its name. None, too, for what cannot be read."""
+    return _replaceable(context, await find_record(context, wanted.name, wanted.tenant))
+
+
+def told(schedule: Schedule | None) -> dict[str, Any] | None:
+    """For the audit: all but what its jobs hold."""
+    if schedule is None:
+        return None
+    job = schedule.job
+    return {
+        "when": msgspec.to_builtins(schedule.when),
+        "type": job.type,
+        "queue": job.queue,
+        "misfire": schedule.misfire,
+        "grace_seconds": schedule.grace_seconds,
+    }
 
 
 async def find_all(context: Context) -> tuple[Schedule, ...]:

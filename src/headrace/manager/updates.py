@@ -71,6 +71,16 @@ def wanted(
     return asked
 
 
+def told(asked: Wanted) -> dict[str, object]:
+    """For the audit: what is to be changed. A url may hold a secret: only that it is changed is said."""
+    said = {
+        name: getattr(asked, name)
+        for name in asked.__struct_fields__
+        if getattr(asked, name) not in (UNSET, ())
+    }
+    return said | ({"callback_url": "changed"} if "callback_url" in said else {})
+
+
 async def update(context: Context, job_id: str, asked: Wanted) -> Changed:
     """The job with what was asked for. What is so already is left, without an event."""
 

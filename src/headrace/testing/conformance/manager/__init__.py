@@ -2,6 +2,7 @@
 
 from headrace.testing.conformance.manager import (
     admission,
+    audit,
     bad_input,
     bulk,
     bulk_acts,
@@ -41,6 +42,7 @@ from headrace.testing.conformance.manager.suite import suite
 
 __all__ = [
     "admission",
+    "audit",
     "bad_input",
     "bulk",
     "bulk_acts",
