@@ -97,5 +97,7 @@ async def test_an_idle_worker_that_seldom_asks_is_seen_until_it_stops() -> None:
             await asyncio.sleep(2 * OFTEN_SECONDS)
             stopped_at = manager.clock.now()
             await asyncio.sleep(3 * OFTEN_SECONDS)
-            assert await manager.workers(stopped_at) == (), "it takes no more jobs"
+            (seen,) = await manager.workers(stopped_at)
+            assert seen.process is not None
+            assert seen.process.draining, "it takes no more jobs, and is still there"
             free.set()

@@ -236,7 +236,8 @@ def _unattended(context: Context, job: Job, present: Sequence[WorkerSeen]) -> Re
 
 def _takes(worker: WorkerSeen, job: Job) -> bool:
     return (
-        (worker.queues is None or job.queue in worker.queues)
+        not presence.is_draining(worker)
+        and (worker.queues is None or job.queue in worker.queues)
         and (worker.types is None or job.type in worker.types)
         and validation.is_subset(worker.tags, job.tags)
     )

@@ -16,7 +16,7 @@ from headrace.errors import HeadraceError, InvalidLimit, JobNotFound, LeaseExpir
 from headrace.manager import deadlines, limits, presence
 from headrace.manager.context import Context
 from headrace.model import Job, Lease
-from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerSeen
+from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerProcess, WorkerSeen
 
 CLAIM_LIMIT_MAX = 10_000
 ANNOUNCE_SECONDS = 5.0
@@ -107,6 +107,7 @@ class Claims:
         tags: Iterable[str] | Mapping[str, object],
         slots: int | None,
         busy: int | None,
+        process: WorkerProcess | None,
     ) -> None:
         context = self._context
         await context.synchronise()
@@ -120,6 +121,7 @@ class Claims:
                 tags=validation.check_tags(tags),
                 slots=_count(slots, "slots", least=1),
                 busy=_count(busy, "busy", least=0),
+                process=process,
             )
         )
 
@@ -129,6 +131,8 @@ class Claims:
         A worker that asks for several things in turn is written down as asking for all of them.
         """
         last = self._announced.get(asked.worker)
+        if asked.process is None and last is not None:
+            asked = msgspec.structs.replace(asked, process=last.process)
         seen = asked if last is None or _age(last, asked) >= FORGET_SECONDS else _both(last, asked)
         if (
             last is not None

@@ -104,6 +104,7 @@ from headrace.stores.base import (
     JoinsTransactions,
     Pause,
     Query,
+    WorkerProcess,
     WorkerSeen,
 )
 from headrace.tokens import Scope, Token
@@ -689,14 +690,16 @@ class JobManager:
         tags: Tags = (),
         slots: int | None = None,
         busy: int | None = None,
+        process: WorkerProcess | None = None,
     ) -> None:
         """Say that the worker is there, and for which jobs, though it does not claim: its slots are taken.
 
         A claim says so itself. Written down every five seconds at most, however often it is said; `workers`
-        tells it. `slots`: how many handlers the worker runs at once; `busy`: how many it runs now.
+        tells it. `slots`: how many handlers the worker runs at once; `busy`: how many it runs now;
+        `process`: where it runs. Claims that come after go on telling that.
         """
         await self._claims.announce(
-            worker, queues=queues, types=types, tags=tags, slots=slots, busy=busy
+            worker, queues=queues, types=types, tags=tags, slots=slots, busy=busy, process=process
         )
 
     async def settle(self, outcomes: Sequence[Outcome]) -> Settled:

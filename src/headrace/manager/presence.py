@@ -43,6 +43,11 @@ async def workers(store: JobStore, since: datetime) -> Sequence[WorkerSeen]:
     return sorted(found, key=attrgetter("worker"))
 
 
+def is_draining(worker: WorkerSeen) -> bool:
+    """It asks for no more jobs, though it is still there."""
+    return worker.process is not None and worker.process.draining
+
+
 def slots(seen: Iterable[WorkerSeen]) -> Slots | None:
     """Of those together that said it; None: nobody did."""
     told = [

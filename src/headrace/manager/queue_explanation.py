@@ -137,7 +137,8 @@ async def _workers(
     present = [
         worker
         for worker in seen
-        if (worker.queues is None or explained.queue in worker.queues)
+        if not presence.is_draining(worker)
+        and (worker.queues is None or explained.queue in worker.queues)
         and (context.tenant is None or worker.tenant in (None, context.tenant))
     ]
     takers = await _takers(context, request, lanes, present)

@@ -315,6 +315,18 @@ class Pause(msgspec.Struct, frozen=True):
     since: datetime
 
 
+class WorkerProcess(msgspec.Struct, frozen=True, kw_only=True):
+    """The process that a worker runs in."""
+
+    host: str
+    pid: int
+    version: str
+    """Of Headrace."""
+    started_at: datetime
+    draining: bool = False
+    """It claims no more, and ends when the handlers that it runs have ended."""
+
+
 class WorkerSeen(msgspec.Struct, frozen=True, kw_only=True):
     """The last time a worker asked for jobs, or said that it has no room for more, and for which."""
 
@@ -328,6 +340,8 @@ class WorkerSeen(msgspec.Struct, frozen=True, kw_only=True):
     """How many handlers it runs at once; None: it did not say."""
     busy: int | None = None
     """How many it ran then; None: it did not say."""
+    process: WorkerProcess | None = None
+    """None: it did not say."""
 
 
 class Health(enum.StrEnum):

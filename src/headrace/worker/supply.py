@@ -10,10 +10,13 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+import msgspec
+
 from headrace.errors import StoreClosed, StoreError
 from headrace.manager import Claimed, JobManager
 from headrace.model import Job
 from headrace.retry import Exponential
+from headrace.stores.base import WorkerProcess
 from headrace.worker.settings import Settings
 
 logger = logging.getLogger("headrace.worker")
@@ -57,6 +60,7 @@ class Supply:
         free: Callable[[], int],
         busy: Callable[[], int],
         take: Callable[[Sequence[Job]], None],
+        process: WorkerProcess,
     ) -> None:
         self._manager = manager
         self._worker = worker
@@ -65,6 +69,7 @@ class Supply:
         self._free = free
         self._busy = busy
         self._take = take
+        self._process = process
         self._freed = asyncio.Event()
         self._dice = random.Random()  # noqa: S311 - jitter, not secrets
         self._failures = 0
@@ -132,7 +137,6 @@ class Supply:
     async def stay_present(self) -> None:
         """Until cancelled. A worker without room does not claim, and would be taken for gone."""
         while True:
-            await asyncio.sleep(_PRESENCE_SECONDS)
             try:
                 await self._manager.announce(
                     self._worker,
@@ -141,11 +145,17 @@ class Supply:
                     tags=self._settings.tags,
                     slots=self._settings.concurrency,
                     busy=self._busy(),
+                    process=self._process,
                 )
             except StoreClosed:
                 raise
             except StoreError as error:
                 logger.debug("that worker %s is there was not written: %s", self._worker, error)
+            await asyncio.sleep(_PRESENCE_SECONDS)
+
+    def drain(self) -> None:
+        """It claims no more, and says so from now on."""
+        self._process = msgspec.structs.replace(self._process, draining=True)
 
     async def _work(self) -> None:
         """Claim as long as there are jobs, then wait for a sign of new ones, or for their time."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import socket
 from collections import deque
 from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
@@ -16,6 +18,8 @@ from headrace.app import Headrace
 from headrace.errors import UnknownTask
 from headrace.manager import JobManager, Outcome
 from headrace.model import Job, Lease
+from headrace.stores.base import WorkerProcess
+from headrace.version import VERSION
 from headrace.worker.attempt import Attempt, Why
 from headrace.worker.builtin import builtin_tasks
 from headrace.worker.children import Children, is_isolable
@@ -110,16 +114,18 @@ class Worker:
             # However it ends: no handler goes on without its lease, and no job is forgotten.
             self._stop.set()
             supply.cancel()
-            present.cancel()  # it asks for no more jobs
-            await asyncio.wait({supply, present})
+            self._supply.drain()
+            await asyncio.wait({supply})
             ended_by = [_error_of(one) for one in (supply, present, settle, deadlines)]
             if any(ended_by):
                 grace_seconds = 0.0  # what holds the worker together is gone: others do it better
             try:
                 await self._wind_down(grace_seconds, settle)
             finally:
-                for helper in (stopping, settle, deadlines):
+                for helper in (stopping, settle, deadlines, present):
                     helper.cancel()
+                await asyncio.wait({present})
+                _error_of(present)  # how it ended while we wound down is nobody's trouble any more
                 await self._close()
         for error in ended_by:
             if error is not None:
@@ -205,6 +211,12 @@ class Worker:
             free=lambda: settings.concurrency - len(self._running) - len(self._claimed),
             busy=lambda: len(self._running),
             take=self._take,
+            process=WorkerProcess(
+                host=socket.gethostname(),
+                pid=os.getpid(),
+                version=VERSION,
+                started_at=self._manager.clock.now(),
+            ),
         )
 
     # --- the way of a job ------------------------------------------------------------------------

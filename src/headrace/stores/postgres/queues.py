@@ -6,8 +6,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from operator import attrgetter
 
-from headrace.stores.base import Pause, WorkerSeen
+import msgspec
+
+from headrace.stores.base import Pause, WorkerProcess, WorkerSeen
 from headrace.stores.postgres.session import Session
+
+_read_process = msgspec.json.Decoder(WorkerProcess).decode
 
 
 async def pause(session: Session, wanted: Pause) -> None:
@@ -34,6 +38,7 @@ async def announce(session: Session, worker: WorkerSeen) -> None:
         list(worker.tags),
         worker.slots,
         worker.busy,
+        None if worker.process is None else msgspec.json.encode(worker.process).decode(),
     )
 
 
@@ -48,8 +53,9 @@ async def workers(session: Session, since: datetime) -> list[WorkerSeen]:
             tags=tuple(tags),
             slots=slots,
             busy=busy,
+            process=None if process is None else _read_process(process),
         )
-        for name, seen_at, tenant, queues, types, tags, slots, busy in await session.read(
+        for name, seen_at, tenant, queues, types, tags, slots, busy, process in await session.read(
             "workers", since
         )
     ]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
+import msgspec
+
 from headrace.clock import from_us, to_us
-from headrace.stores.base import Pause, WorkerSeen
+from headrace.stores.base import Pause, WorkerProcess, WorkerSeen
 from headrace.stores.sqlite.rows import read_list
 from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, json_list_or_none, query
@@ -15,6 +17,7 @@ _RESUME = query("resume")
 _PAUSES = query("pauses")
 _ANNOUNCE = query("announce")
 _WORKERS = query("workers")
+_read_process = msgspec.json.Decoder(WorkerProcess).decode
 
 
 def pause(tx: Transaction, wanted: Pause) -> None:
@@ -43,6 +46,7 @@ def announce(tx: Transaction, worker: WorkerSeen) -> None:
             json_list(worker.tags),
             worker.slots,
             worker.busy,
+            None if worker.process is None else msgspec.json.encode(worker.process).decode(),
         ),
     )
 
@@ -59,6 +63,7 @@ def workers(view: Snapshot, since: datetime) -> list[WorkerSeen]:
             tags=read_list(tags),
             slots=slots,
             busy=busy,
+            process=None if process is None else _read_process(process),
         )
-        for worker, seen_at, tenant, queues, types, tags, slots, busy in rows
+        for worker, seen_at, tenant, queues, types, tags, slots, busy, process in rows
     ]

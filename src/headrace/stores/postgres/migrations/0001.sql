@@ -264,7 +264,8 @@ CREATE TABLE headrace.workers (
     types text[],
     tags text[] NOT NULL,
     slots integer,
-    busy integer
+    busy integer,
+    process jsonb -- host, pid, version, started_at, draining; NULL: it did not say
 ) WITH (fillfactor = 50);
 
 -- Where the log begins: the place of the last event that was trimmed, in one row, or none as long as nothing was.

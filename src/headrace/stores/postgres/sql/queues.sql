@@ -15,8 +15,8 @@ SELECT
 FROM headrace.pauses
 
 -- name: announce
-INSERT INTO headrace.workers (worker, seen_at, tenant, queues, types, tags, slots, busy)
-VALUES ($1::text, $2::timestamptz, $3::text, $4::text[], $5::text[], $6::text[], $7::integer, $8::integer)
+INSERT INTO headrace.workers (worker, seen_at, tenant, queues, types, tags, slots, busy, process)
+VALUES ($1::text, $2::timestamptz, $3::text, $4::text[], $5::text[], $6::text[], $7::integer, $8::integer, $9::jsonb)
 ON CONFLICT (worker) DO UPDATE SET
     seen_at = excluded.seen_at,
     tenant = excluded.tenant,
@@ -24,7 +24,8 @@ ON CONFLICT (worker) DO UPDATE SET
     types = excluded.types,
     tags = excluded.tags,
     slots = excluded.slots,
-    busy = excluded.busy
+    busy = excluded.busy,
+    process = excluded.process
 
 -- name: workers
 SELECT
@@ -35,6 +36,7 @@ SELECT
     types,
     tags,
     slots,
-    busy
+    busy,
+    process::text
 FROM headrace.workers
 WHERE seen_at >= $1::timestamptz

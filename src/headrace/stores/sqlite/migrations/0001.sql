@@ -273,7 +273,8 @@ CREATE TABLE workers (
     types TEXT,
     tags TEXT NOT NULL,
     slots INTEGER,
-    busy INTEGER
+    busy INTEGER,
+    process TEXT -- JSON: host, pid, version, started_at, draining; NULL: it did not say
 ) STRICT, WITHOUT ROWID;
 
 -- Small named documents. Not WITHOUT ROWID: so the names of a kind are read without the bodies.

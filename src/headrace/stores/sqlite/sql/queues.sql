@@ -13,12 +13,12 @@ SELECT queue, tenant, since FROM pauses
 
 -- name: announce
 -- A worker asked for jobs: the last time stands.
-INSERT OR REPLACE INTO workers (worker, seen_at, tenant, queues, types, tags, slots, busy)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT OR REPLACE INTO workers (worker, seen_at, tenant, queues, types, tags, slots, busy, process)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- name: workers
 -- Workers that asked at or after a time, by name.
-SELECT worker, seen_at, tenant, queues, types, tags, slots, busy
+SELECT worker, seen_at, tenant, queues, types, tags, slots, busy, process
 FROM workers
 WHERE seen_at >= ?
 ORDER BY worker

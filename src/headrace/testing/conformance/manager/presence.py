@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from headrace import errors
 from headrace.manager import JobManager
 from headrace.manager.explanation import Explanation, Why
-from headrace.stores.base import Finding
+from headrace.stores.base import Finding, WorkerProcess
 from headrace.testing.conformance.kit import Env, raises
 from headrace.testing.conformance.manager.suite import submit, suite
 
@@ -132,3 +134,26 @@ async def of_tenants(env: Env) -> None:
     assert (await _workers_finding(manager)).value == (
         "3 seen in the last 60 seconds, 1042 of 1103 slots taken"
     )
+
+
+@suite.case(
+    "announce", "a worker says where it runs, and that it drains: then nobody is sent to it"
+)
+async def process_told(env: Env) -> None:
+    manager = await env.manager()
+    process = WorkerProcess(host="h-1", pid=7, version="1.2", started_at=env.clock.now())
+    await submit(manager, "a", queue="q")
+    await submit(manager, "b", queue="q")
+    await manager.announce("w", queues=["q"], slots=2, busy=0, process=process)
+    (seen,) = await manager.workers(env.clock.now())
+    assert seen.process == process
+    env.clock.advance(6)
+    await manager.claim("w", queues=["q"])
+    (seen,) = await manager.workers(env.clock.now())
+    assert (seen.process, seen.seen_at) == (process, env.clock.now())
+    draining = msgspec.structs.replace(process, draining=True)
+    await manager.announce("w", queues=["q"], slots=2, busy=1, process=draining)
+    (seen,) = await manager.workers(env.clock.now())
+    assert seen.process == draining, "that is written at once"
+    assert _whys(await manager.explain("b")) == [Why.NO_WORKER]
+    assert [one.why for one in (await manager.explain_queue("q")).reasons] == [Why.NO_WORKER]
