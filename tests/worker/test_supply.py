@@ -47,6 +47,7 @@ async def test_an_outage_of_hours_is_sat_out(
             free=lambda: Settings().concurrency,
             busy=lambda: 0,
             take=lambda _: None,
+            process=WorkerProcess(host="h", pid=1, version="1", started_at=manager.clock.now()),
         )
         with pytest.raises(StoreClosed, match="the end of the test"):
             await supply.run()
