@@ -10,7 +10,7 @@ import pytest
 
 from headrace import Headrace, Job
 from headrace.errors import StoreClosed, StoreUnavailable
-from headrace.stores.base import ClaimRequest
+from headrace.stores.base import ClaimRequest, WorkerProcess
 from headrace.worker import Settings
 from headrace.worker.supply import Supply
 
