@@ -15,15 +15,15 @@ from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.graph import read_edges
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
-from headrace.stores.redis.rows import pack_failure, pack_row, us_or_none
+from headrace.stores.redis.rows import pack_failure, pack_row, position_us, us_or_none
 from headrace.stores.redis.scripts import Script
 
 _COMMIT = Script("commit")
 
 _CHANGES_PER_CALL = 1000  # where each stands alone; each call holds up everyone else's
-_SPEC = Struct(">qqBBIIcIIII")
-"""lease_until before and after, result, failure; as read: lane's place, version, state, attempt, failures,
-losses, and the length of the holder that follows"""
+_SPEC = Struct(">qqBBIIIcIIIcIB")
+"""lease_until as read, position afterwards, result, failure; as read: place of the lane and of the worker,
+version, state, attempt, failures, losses; afterwards: state, failures, whether another worker holds it"""
 _LEAVE, _WRITE, _REMOVE = 0, 1, 2
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -50,41 +50,51 @@ async def _commit(
     server: Server, wanted: Commit, changes: Sequence[Change], seen: Sequence[tuple[str, str]]
 ) -> Committed:
     lanes: dict[str, int] = {}
+    holders: dict[str, int] = {}
+    specs: list[bytes] = []
     packed: list[Argument] = []
     with text_refused():
         for change in changes:
-            packed += _change(change, lanes)
-    head = (len(changes), wanted.together, wanted.leases_as_read, list(seen), list(lanes))
-    arguments = [_encode(head), *(change.before.id for change in changes), *packed]
-    answers, touched = await server.write_script(_COMMIT, *arguments)
+            before, after = change.before, change.after
+            result, failure = after.result_json, after.failure
+            result_action = _action(before.result_json, result)
+            failure_action = _action(before.failure, failure)
+            names = pack_lane(
+                before.tenant, before.queue, before.type, before.priority, before.limit_key
+            )
+            specs.append(
+                _SPEC.pack(
+                    us_or_none(before.lease_until),
+                    position_us(after),
+                    result_action,
+                    failure_action,
+                    lanes.setdefault(names, len(lanes) + 1),
+                    holders.setdefault(before.assignee or "", len(holders) + 1),
+                    before.version,
+                    STATE_BYTE[before.state],
+                    before.attempt,
+                    before.failures,
+                    before.losses,
+                    STATE_BYTE[after.state],
+                    after.failures,
+                    after.assignee is not None and after.assignee != before.assignee,
+                )
+            )
+            packed += (pack_row(after), pack_event(change.event))
+            if result_action == _WRITE and result is not None:
+                packed.append(result)
+            if failure_action == _WRITE and failure is not None:
+                packed.append(pack_failure(failure))
+    head = (wanted.together, wanted.leases_as_read, list(seen), list(lanes), list(holders))
+    answers, touched = await server.write_script(
+        _COMMIT,
+        _encode(head),
+        b"".join(specs),
+        *(change.before.id for change in changes),
+        *(change.before.token or "" for change in changes),
+        *packed,
+    )
     return Committed([answer == "1" for answer in answers.decode()], read_edges(touched))
-
-
-def _change(change: Change, lanes: dict[str, int]) -> tuple[Argument, ...]:
-    """`lanes`: the names of those in which the jobs were read, and the place of each in that list."""
-    before, after = change.before, change.after
-    result, failure = after.result_json, after.failure
-    names = pack_lane(before.tenant, before.queue, before.type, before.priority, before.limit_key)
-    holder = f"{before.token or ''}\n{before.assignee or ''}".encode()
-    spec = _SPEC.pack(
-        us_or_none(before.lease_until),
-        us_or_none(after.lease_until),
-        _action(before.result_json, result),
-        _action(before.failure, failure),
-        lanes.setdefault(names, len(lanes) + 1),
-        before.version,
-        STATE_BYTE[before.state],
-        before.attempt,
-        before.failures,
-        before.losses,
-        len(holder),
-    )
-    return (
-        spec + holder + pack_row(after),
-        pack_event(change.event),
-        b"" if result is None else result,
-        b"" if failure is None else pack_failure(failure),
-    )
 
 
 def _action(before: object, after: object) -> int:

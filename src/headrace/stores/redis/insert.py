@@ -12,17 +12,28 @@ from msgspec.structs import replace
 from headrace.clock import to_us
 from headrace.model import Edge, State
 from headrace.stores.base import Clash, Inserted, Insertion, Kin
-from headrace.stores.redis.codes import STATE_CODE
+from headrace.stores.redis.codes import STATE_BYTE, STATE_CODE
 from headrace.stores.redis.connection import Argument, Server
 from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
-from headrace.stores.redis.rows import more_of, pack_body, pack_row, pack_scope, us_or_none
+from headrace.stores.redis.rows import (
+    has_more,
+    more_of,
+    pack_body,
+    pack_row,
+    pack_scope,
+    position_us,
+    us_or_none,
+)
 from headrace.stores.redis.scripts import Script
 
 _INSERT = Script("insert")
 
-_SPEC = Struct(">Iqq")  # the lane's place in the list, expires_at, lease_until
+_SPEC = Struct(
+    ">IcIqqB"
+)  # the lane's place in the list, state, failures, position, expires_at, what it has
+_HAS_TAGS, _IS_SPAWNED, _HAS_WORKER = 1, 2, 4
 _EDGES_PER_ARGUMENT = 500  # so that a script never unpacks a very large list at once
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -52,18 +63,33 @@ async def insert(server: Server, insertion: Insertion) -> Inserted | Clash:
 def _arguments(insertion: Insertion) -> list[Argument]:
     jobs = insertion.jobs
     lanes: dict[str, int] = {}
+    specs: list[bytes] = []
     stored: list[Argument] = []
     more: list[tuple[int, str, str]] = []
     for index, (job, event) in enumerate(zip(jobs, insertion.events, strict=True)):
         names = pack_lane(job.tenant, job.queue, job.type, job.priority, job.limit_key)
         place = lanes.setdefault(names, len(lanes) + 1)
-        spec = _SPEC.pack(place, us_or_none(job.expires_at), us_or_none(job.lease_until))
-        stored += (spec + pack_row(job), pack_body(job), pack_event(event))
-        more += ((index, letter, value.decode()) for letter, value in more_of(job))
+        has = (
+            (_HAS_TAGS if job.tags else 0)
+            | (_IS_SPAWNED if job.parent_id else 0)
+            | (_HAS_WORKER if job.assignee else 0)
+        )
+        specs.append(
+            _SPEC.pack(
+                place,
+                STATE_BYTE[job.state],
+                job.failures,
+                position_us(job),
+                us_or_none(job.expires_at),
+                has,
+            )
+        )
+        stored += (pack_row(job), pack_body(job), pack_event(event))
+        if has_more(job):
+            more += ((index, letter, value.decode()) for letter, value in more_of(job))
     fence = insertion.fence
     head = (
         to_us(insertion.now),
-        len(jobs),
         list(lanes),
         False if fence is None else (fence.job_id, fence.token),
         [(name, _code(outcome)) for name, outcome in insertion.parents.items()],
@@ -79,7 +105,13 @@ def _arguments(insertion: Insertion) -> list[Argument]:
         more,
         [_kin(job_id, kin) for job_id, kin in insertion.kin.items()],
     )
-    return [_encode(head), *(job.id for job in jobs), *stored, *_edges(insertion.edges)]
+    return [
+        _encode(head),
+        b"".join(specs),
+        *(job.id for job in jobs),
+        *stored,
+        *_edges(insertion.edges),
+    ]
 
 
 def _edges(edges: Sequence[Edge]) -> list[Argument]:

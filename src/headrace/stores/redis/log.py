@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from headrace.clock import from_us, to_us
 from headrace.errors import InvalidCursor, LogTrimmed
 from headrace.model import Event
 from headrace.stores.base import EventQuery
@@ -18,6 +17,7 @@ from headrace.stores.columns import EVENT, Kind, named
 from headrace.stores.redis.codes import KIND_CODE, KIND_OF, STATE_CODE, STATE_OF
 from headrace.stores.redis.connection import Server
 from headrace.stores.redis.lanes import Lane, read_lanes
+from headrace.stores.redis.rows import from_us, to_us
 from headrace.stores.redis.scripts import Script
 
 _EVENTS = Script("events")

@@ -17,8 +17,8 @@ from typing import Any
 import msgspec
 
 from headrace.clock import from_us as moment_of
-from headrace.clock import to_us
-from headrace.model import Failure, Job
+from headrace.clock import to_us as microseconds_of
+from headrace.model import LEASED, TERMINAL, Failure, Job, State
 from headrace.stores.base import KeyScope, Note, Rewrite
 from headrace.stores.codec import CATEGORY_OF, Dialect, reader, writer
 from headrace.stores.columns import JOB, Kind, named, own
@@ -36,7 +36,12 @@ HEAD = Struct(">BcIIIIqqqqI")  # up to the length of the tags
 REST = Struct(">qqqqq")  # of jobs that ran or ended
 _LENGTH = Struct(">H")
 _LIMIT = Struct(">q")  # the execution timeout, at the end of a row; older rows do not have it
+_NO_TEXT = _LENGTH.pack(0)
 _SHORT, _FULL = 0, 1
+_POSITION = {
+    state: "finalized_at" if state in TERMINAL else "lease_until" if state in LEASED else "run_at"
+    for state in State
+}
 _MORE = 1 | 2 | 4 | 8 | 16 | 64  # the flags of what stands apart; the others are the server's own
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -44,8 +49,9 @@ _encode_json = msgspec.json.Encoder().encode
 _decode_json = msgspec.json.Decoder().decode
 _decode_failure = msgspec.json.Decoder(tuple[str, str, str | None]).decode
 
-# The jobs of one claim share most of their times, and a lookup is much cheaper than a new datetime.
+# The jobs of one step share most of their times, and a lookup is much cheaper than arithmetic on datetimes.
 from_us = lru_cache(maxsize=4096)(moment_of)
+to_us = lru_cache(maxsize=4096)(microseconds_of)
 
 
 def us_or_none(moment: datetime | None) -> int:
@@ -57,9 +63,15 @@ def score(moment: datetime | None) -> str | int:
     return NO_END if moment is None else to_us(moment)
 
 
+@lru_cache(maxsize=4096)
 def length_us(seconds: float) -> int:
     """A duration as `timedelta` rounds it."""
     return timedelta(seconds=seconds) // _MICROSECOND
+
+
+def position_us(job: Job) -> int:
+    """Where the job stands among those of its state: lua/shared/indexes.lua says what by."""
+    return us_or_none(getattr(job, _POSITION[job.state]))
 
 
 def handle_of(seq: int) -> str:
@@ -123,30 +135,29 @@ def pack_row(job: Job) -> bytes:
     scope = b""
     if job.key is not None:
         scope = pack_scope(KeyScope(job.tenant, job.queue, job.type, job.key)).encode()
-    ran = job.assigned_at is not None or job.finalized_at is not None or _has_rest(job)
     seconds = job.lease_seconds
-    head = _head_of(
-        job, _FULL if ran else _SHORT, NONE_US if seconds is None else length_us(seconds), len(tags)
-    )
-    parts = [HEAD.pack(*head), tags, _packed_text(scope)]
-    if ran:
-        parts += (
-            REST.pack(*_rest_of(job)),
+    lease_us = NONE_US if seconds is None else length_us(seconds)
+    timeout = job.timeout_seconds
+    limit = b"" if timeout is None else _LIMIT.pack(length_us(timeout))
+    rest = _rest_of(job)
+    if rest == _NO_REST and job.token is None and job.assignee is None:
+        head = HEAD.pack(*_head_of(job, _SHORT, lease_us, len(tags)))
+        return b"".join((head, tags, _packed_text(scope), limit))
+    return b"".join(
+        (
+            HEAD.pack(*_head_of(job, _FULL, lease_us, len(tags))),
+            tags,
+            _packed_text(scope),
+            REST.pack(*rest),
             _packed_text((job.token or "").encode()),
             _packed_text((job.assignee or "").encode()),
+            limit,
         )
-    if job.timeout_seconds is not None:
-        parts.append(_LIMIT.pack(length_us(job.timeout_seconds)))
-    return b"".join(parts)
-
-
-def _has_rest(job: Job) -> bool:
-    rest = (job.scheduled_at, job.started_at, job.last_failed_at, job.token, job.assignee)
-    return any(value is not None for value in rest)
+    )
 
 
 def _packed_text(text: bytes) -> bytes:
-    return _LENGTH.pack(len(text)) + text
+    return _LENGTH.pack(len(text)) + text if text else _NO_TEXT
 
 
 def pack_body(job: Job) -> bytes:
@@ -182,6 +193,18 @@ _APART = {
     "l": ("log_json", bytes),
 }
 """What stands apart, by its letter."""
+
+
+def has_more(job: Job) -> bool:
+    """Of new jobs few have, and to ask each of them for it all would take long."""
+    return not (
+        job.result_json is None
+        and job.failure is None
+        and job.progress is None
+        and job.progress_note is None
+        and job.checkpoint_json is None
+        and job.log_json is None
+    )
 
 
 def more_of(item: Job | Note | Rewrite) -> Iterator[tuple[str, bytes]]:

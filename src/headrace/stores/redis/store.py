@@ -9,31 +9,7 @@ from typing import Self
 from headrace.clock import EPOCH
 from headrace.graph import Join
 from headrace.model import Change, Edge, Event, Job
-from headrace.stores.base import (
-    Backlog,
-    Capabilities,
-    ClaimRequest,
-    Clash,
-    Commit,
-    Committed,
-    EventQuery,
-    Extended,
-    Fence,
-    Finding,
-    Head,
-    Held,
-    Inserted,
-    Insertion,
-    KeyScope,
-    Note,
-    Pause,
-    Query,
-    Record,
-    Rewrite,
-    Share,
-    Tally,
-    WorkerSeen,
-)
+from headrace.stores import base
 from headrace.stores.redis import (
     claim,
     diagnose,
@@ -61,7 +37,7 @@ class RedisStore:
     says whether anything was written, and the store connects again by itself.
     """
 
-    capabilities = Capabilities(name="redis", durable=True, shared=True)
+    capabilities = base.Capabilities(name="redis", durable=True, shared=True)
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -104,40 +80,40 @@ class RedisStore:
         """What an acknowledged write survives, as the server is set now."""
         return await diagnose.durability(self._server)
 
-    async def diagnose(self) -> Sequence[Finding]:
+    async def diagnose(self) -> Sequence[base.Finding]:
         return await diagnose.diagnose(self._server)
 
     # --- writing ---------------------------------------------------------------------------------
 
-    async def insert(self, insertion: Insertion) -> Inserted | Clash:
+    async def insert(self, insertion: base.Insertion) -> base.Inserted | base.Clash:
         return await insert.insert(self._server, insertion)
 
-    async def claim(self, request: ClaimRequest) -> Sequence[Job]:
+    async def claim(self, request: base.ClaimRequest) -> Sequence[Job]:
         return await claim.claim(self._server, request)
 
-    async def heads(self, request: ClaimRequest) -> Sequence[Head]:
+    async def heads(self, request: base.ClaimRequest) -> Sequence[base.Head]:
         return await claim.heads(self._server, request)
 
     async def claim_shares(
-        self, request: ClaimRequest, shares: Sequence[Share], gates: Sequence[Record]
+        self, request: base.ClaimRequest, shares: Sequence[base.Share], gates: Sequence[base.Record]
     ) -> Sequence[Job] | None:
         return await claim.claim_shares(self._server, request, shares, gates)
 
-    async def next_due(self, request: ClaimRequest) -> datetime | None:
+    async def next_due(self, request: base.ClaimRequest) -> datetime | None:
         return await claim.next_due(self._server, request)
 
-    async def commit(self, commit: Commit) -> Committed:
+    async def commit(self, commit: base.Commit) -> base.Committed:
         return await commit_changes(self._server, commit)
 
     async def extend(
-        self, leases: Mapping[Fence, float | None], now: datetime
-    ) -> Sequence[Extended]:
+        self, leases: Mapping[base.Fence, float | None], now: datetime
+    ) -> Sequence[base.Extended]:
         return await extend(self._server, leases, now)
 
-    async def annotate(self, fence: Fence, note: Note, now: datetime) -> bool:
+    async def annotate(self, fence: base.Fence, note: base.Note, now: datetime) -> bool:
         return await annotate(self._server, fence, note, now)
 
-    async def rewrite(self, rewrites: Sequence[Rewrite]) -> Sequence[bool]:
+    async def rewrite(self, rewrites: Sequence[base.Rewrite]) -> Sequence[bool]:
         return await update.rewrite(self._server, rewrites)
 
     async def update(self, changes: Sequence[Change]) -> Sequence[bool]:
@@ -151,7 +127,7 @@ class RedisStore:
     async def get(self, ids: Sequence[str]) -> Mapping[str, Job]:
         return await read.get(self._server, ids)
 
-    async def find(self, query: Query) -> Sequence[Job]:
+    async def find(self, query: base.Query) -> Sequence[Job]:
         return await read.find(self._server, query)
 
     async def lapsed(
@@ -164,7 +140,9 @@ class RedisStore:
     ) -> Sequence[Job]:
         return await due(self._server, "expiry", now, limit, tenant)
 
-    async def keyed(self, scopes: Sequence[KeyScope], now: datetime) -> Mapping[KeyScope, str]:
+    async def keyed(
+        self, scopes: Sequence[base.KeyScope], now: datetime
+    ) -> Mapping[base.KeyScope, str]:
         return await read.keyed(self._server, scopes, now)
 
     async def count(
@@ -174,13 +152,13 @@ class RedisStore:
         tenant: str | None = None,
         queues: Sequence[str] | None = None,
         tags: Sequence[str] = (),
-    ) -> Sequence[Tally]:
+    ) -> Sequence[base.Tally]:
         return await read.count(self._server, now, tenant=tenant, queues=queues, tags=tags)
 
-    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
+    async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[base.Held]:
         return await claim.held(self._server, now, queues)
 
-    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> Backlog:
+    async def backlog(self, *, tenant: str | None = None, queue: str | None = None) -> base.Backlog:
         return await read.backlog(self._server, tenant, queue)
 
     # --- dependencies ----------------------------------------------------------------------------
@@ -201,35 +179,35 @@ class RedisStore:
 
     # --- queues and workers ----------------------------------------------------------------------
 
-    async def pause(self, pause: Pause) -> None:
+    async def pause(self, pause: base.Pause) -> None:
         await queues.pause(self._server, pause)
 
     async def resume(self, queue: str, tenant: str | None) -> bool:
         return await queues.resume(self._server, queue, tenant)
 
-    async def pauses(self) -> Sequence[Pause]:
+    async def pauses(self) -> Sequence[base.Pause]:
         return await queues.pauses(self._server)
 
-    async def announce(self, worker: WorkerSeen) -> None:
+    async def announce(self, worker: base.WorkerSeen) -> None:
         await queues.announce(self._server, worker)
 
-    async def workers(self, since: datetime) -> Sequence[WorkerSeen]:
+    async def workers(self, since: datetime) -> Sequence[base.WorkerSeen]:
         return await queues.workers(self._server, since)
 
     # --- records ---------------------------------------------------------------------------------
 
-    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[Record]:
+    async def records(self, kind: str, names: Sequence[str] | None = None) -> Sequence[base.Record]:
         return await records.find(self._server, kind, names)
 
-    async def put_record(self, record: Record) -> bool:
+    async def put_record(self, record: base.Record) -> bool:
         return await records.put(self._server, record)
 
-    async def delete_record(self, record: Record) -> bool:
+    async def delete_record(self, record: base.Record) -> bool:
         return await records.delete(self._server, record)
 
     # --- events ----------------------------------------------------------------------------------
 
-    async def events(self, query: EventQuery) -> Sequence[Event]:
+    async def events(self, query: base.EventQuery) -> Sequence[Event]:
         return await log.events(self._server, query)
 
     async def tail(self) -> str:

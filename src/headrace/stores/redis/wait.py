@@ -91,14 +91,20 @@ class Watch:
         return bool(self._waiters) and not self._server.is_closed
 
     async def _newest(self, connection: AbstractConnection) -> int:
-        """Block until there is an event past the earliest cursor; a seq that all can be judged by."""
+        """Block until there is an event past the earliest cursor: its seq, or that cursor if there is none.
+
+        Nobody is asked where the log ends now: whoever waits behind this event is judged by the next one.
+        """
         start = min(self._waiters.values(), default=0)
         stream = self._server.keys.of("events")
         command = ("XREAD", "COUNT", 1, "BLOCK", int(BLOCK_SECONDS * 1000), "STREAMS", stream)
         async with asyncio.timeout(BLOCK_SECONDS + MARGIN_SECONDS):
             await connection.send_command(*command, f"{start}-0", check_health=False)
             answer: Any = await connection.read_response()
-        return log.position(await log.tail(self._server)) if answer else start
+        if not answer:
+            return start
+        ((_, ((entry_id, _), *_)),) = answer
+        return int(entry_id.partition(b"-")[0])
 
     def _wake(self, newest: int | None) -> None:
         """Wake those whose cursor is passed (None: all); they are waited for no more."""

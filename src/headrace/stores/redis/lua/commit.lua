@@ -5,13 +5,14 @@
 -- keys     jobs rows more leases expiry blocked blocks counts failures lanes sequences keys edges unseen
 --          events root
 -- derived  those of indexes and edges
--- args     1            { number of changes, together, leases as read, seen edges { { parent, child } },
---                       the names of the lanes in which the jobs were read }
---          2 … n + 1    the ids
---          then         per change: lease_until as read and after, what to do with the result and with
---                       the failure (0 leave, 1 write, 2 remove), as read: the place of the lane, version,
---                       state, attempt, failures, losses, token and assignee; and the row; the event; the
---                       result; the failure
+-- args     1            { together, leases as read, seen edges { { parent, child } }, the names of the lanes in
+--                       which the jobs were read, the workers that held them }
+--          2            per change: lease_until as read; where it stands afterwards (see indexes); what to do with
+--                       the result and with the failure (0 leave, 1 write, 2 remove); as read: the place of the
+--                       lane and of the worker, version, state, attempt, failures, losses; afterwards: state,
+--                       failures, 1 if another worker holds it
+--          then         the ids; the tokens as read
+--          then         per change: the row; the event; the result and the failure, where it is written
 -- returns  { per change '1' written or '0' left alone, in one text; touched edges, flat: parent,
 --          child, kind, outcome, seen }
 -- errors   none of its own
@@ -19,50 +20,53 @@
 -- Progress, note, checkpoint and log stay as stored, and so does the lease_until of a job that is leased
 -- before and after: heartbeats and notes write those without a new version.
 
-local count, together, leases_as_read, seen, lanes = unpack(cmsgpack.unpack(ARGV[1]))
-local SPEC = '>i8i8BBI4I4c1I4I4I4I4c0'
+local together, leases_as_read, seen, lanes, holders = unpack(cmsgpack.unpack(ARGV[1]))
+local SPEC = '>i8i8BBI4I4I4c1I4I4I4c1I4B'
+local SPEC_BYTES = struct.size(SPEC)
 local WRITE, REMOVE = 1, 2
 
-local ids, handles = {}, {}
-for index = 1, count do
-  ids[index] = ARGV[index + 1]
+local specs = ARGV[2]
+local count = #specs / SPEC_BYTES
+
+local function spec_of(index)
+  return struct.unpack(SPEC, specs, (index - 1) * SPEC_BYTES + 1)
 end
-for index, seq in ipairs(fetch('ZMSCORE', K.jobs, ids)) do
-  handles[index] = seq and handle_of(tonumber(seq)) or ''
-end
-local stored = fetch('HMGET', K.rows, handles)
+
+local ids, handles, stored = stored_jobs(3, count)
 local leases = leases_as_read and fetch('ZMSCORE', K.leases, handles)
 
-local function argument_of(index)
-  return count + 2 + (index - 1) * 4
-end
-
-local function is_as_read(index)
+-- { lane, flags, last event, tags, scope } of the stored job, if it is as it was read.
+local function as_read(index)
   local packed = stored[index]
   if not packed then
-    return false
+    return nil
   end
-  local lease, _, _, _, lane, version, state, attempt, failures, losses, holder =
-    struct.unpack(SPEC, ARGV[argument_of(index)])
-  local row = read_rest(read_row(packed), packed)
-  stored[index] = row
-  if row.version ~= version or row.state ~= state or row.attempt ~= attempt
-    or row.failures ~= failures or row.losses ~= losses
-    or row.token .. '\n' .. row.assignee ~= holder or lane_text(row.lane) ~= lanes[lane]
+  local lease_until, _, _, _, lane, holder, version, state, attempt, failures, losses = spec_of(index)
+  local stored_lane, flags, event, full, stored_state, stored_version, stored_attempt, stored_failures,
+    stored_losses, _, _, _, _, tags, scope, rest = struct.unpack(HEAD, packed)
+  local token, worker = '', ''
+  if full == 1 then
+    _, _, _, _, _, token, worker = struct.unpack(REST, packed, rest)
+  end
+  if stored_version ~= version or stored_state ~= state or stored_attempt ~= attempt
+    or stored_failures ~= failures or stored_losses ~= losses
+    or token ~= ARGV[2 + count + index] or worker ~= holders[holder] or lane_text(stored_lane) ~= lanes[lane]
   then
-    return false
+    return nil
   end
   if leases_as_read then
     local present = leases[index] and tonumber(leases[index]) or math.huge
-    return present == (lease == NONE and math.huge or lease)
+    if present ~= (lease_until == NONE and math.huge or lease_until) then
+      return nil
+    end
   end
-  return true
+  return { stored_lane, flags, event, tags, scope }
 end
 
-local applied, writes = {}, 0
+local found, writes = {}, 0
 for index = 1, count do
-  applied[index] = is_as_read(index)
-  writes = writes + (applied[index] and 1 or 0)
+  found[index] = as_read(index) or false
+  writes = writes + (found[index] and 1 or 0)
 end
 if together and writes < count then
   return { string.rep('0', count), {} }
@@ -82,33 +86,36 @@ local function write_more(handle, letter, action, value, flags)
 end
 
 local touched, answers, ended, left = {}, {}, {}, {}
+local argument = 3 + count * 2
 reserve_events(writes)
 for index = 1, count do
-  answers[index] = applied[index] and '1' or '0'
-  if not applied[index] then
-    left[ids[index]] = true
+  local before, handle, id = found[index], handles[index], ids[index]
+  local _, position, result, failure, _, _, _, state, _, failures, _, state_after, failures_after, is_handed_over =
+    spec_of(index)
+  local row, event = ARGV[argument], ARGV[argument + 1]
+  local result_at = argument + 2
+  local failure_at = result_at + (result == WRITE and 1 or 0)
+  argument = failure_at + (failure == WRITE and 1 or 0)
+  if not before then
+    answers[index], left[id] = '0', true
   else
-    local first, handle, before = argument_of(index), handles[index], stored[index]
-    local _, lease, result, failure, _, _, _, _, _, _, _, at = struct.unpack(SPEC, ARGV[first])
-    local flags = write_more(handle, 'r', result, ARGV[first + 2], before.flags)
-    flags = write_more(handle, 'f', failure, ARGV[first + 3], flags)
-    local event = log_event(before.lane, before.event, ARGV[first + 1])
-    local packed = front(before.lane, flags, event) .. string.sub(ARGV[first], at)
-    local after = read_rest(read_row(packed), packed)
-    if after.assignee ~= '' and after.assignee ~= before.assignee then
-      note_worker(tonumber(handle), after.assignee)
+    answers[index] = '1'
+    local lane, flags, tags = before[1], before[2], before[4]
+    flags = write_more(handle, 'r', result, ARGV[result_at], flags)
+    flags = write_more(handle, 'f', failure, ARGV[failure_at], flags)
+    local packed = front(lane, flags, log_event(lane, before[3], event)) .. row
+    if is_handed_over == 1 then
+      note_worker(tonumber(handle), read_rest(read_row(packed), packed).assignee)
     end
-    if LEASED[before.state] and LEASED[after.state] then
-      lease = redis.call('ZSCORE', K.leases, handle) or '+inf'
-    elseif lease == NONE then
-      lease = '+inf'
+    if LEASED[state] and LEASED[state_after] then
+      position = redis.call('ZSCORE', K.leases, handle) or NONE
     end
-    leave(before, handle)
-    enter(after, handle, packed, lease)
+    leave(lane, state, handle, failures, tags)
+    enter(lane, state_after, handle, failures_after, tags, position)
     hset(K.rows, handle, packed)
-    if TERMINAL[after.state] then
+    if TERMINAL[state_after] then
       zrem(K.expiry, handle)
-      ended[#ended + 1] = { ids[index], after }
+      ended[#ended + 1] = { id, state_after, before[5] }
     end
   end
 end
@@ -117,12 +124,12 @@ write_all()
 write_lists()
 local any_edges = redis.call('EXISTS', K.edges) == 1
 for _, one in ipairs(ended) do
-  local id, row = one[1], one[2]
-  if row.scope ~= '' then
-    release_key(row.scope, id, false)
+  local id, outcome, scope = one[1], one[2], one[3]
+  if scope ~= '' then
+    release_key(scope, id, false)
   end
   if any_edges then
-    settle_edges(id, row.state, touched)
+    settle_edges(id, outcome, touched)
   end
 end
 for _, pair in ipairs(seen) do

@@ -7,20 +7,28 @@
 -- derived  {root}:tag:<tag>            zset  jobs that have the tag, by seq
 --          {root}:spawned:<parent id>  zset  jobs that the parent spawned, by seq
 --          (same hash tag as the root) and those of indexes and edges
--- args     1            { now, number of jobs, lanes (names as JSON), fence { id, token } or false,
+-- args     1            { now, lanes (names as JSON), fence { id, token } or false,
 --                         parents { { id, outcome or false } }, holds { { scope, id, expires_at or
 --                         false, released when terminal } }, more { { index, letter, value } },
 --                         kin { { id, version, the most edges into it, who may wait for it by
 --                         FAN_IN, what it may have spawned: each false for what does not matter } } }
---          2 … n + 1    the ids
---          then         per job: lane's place in the list, expires_at, lease_until and row; body; event
+--          2            per job: lane's place in the list, state, failures, where it stands (see indexes),
+--                       expires_at, and what it has of these: 1 tags, 2 a job that spawned it, 4 a worker
+--          then         the ids
+--          then         per job: row; body; event
 --          then         edges, up to some hundred per argument: { { parent, child, kind, outcome or
 --                         false, seen } }
 -- returns  { 'ok', the first seq }, or the first kind of clash, in this order, with nothing stored:
 --          { 'fence' }, { 'parents', ids }, { 'kin', ids }, { 'ids', ids }, { 'keys', places in the list of holds }
 -- errors   none of its own
 
-local now, count, lane_list, fence, parents, holds, more, kin = unpack(cmsgpack.unpack(ARGV[1]))
+local now, lane_list, fence, parents, holds, more, kin = unpack(cmsgpack.unpack(ARGV[1]))
+local SPEC = '>I4c1I4i8i8B'
+local SPEC_BYTES = struct.size(SPEC)
+local HAS_TAGS, IS_SPAWNED, HAS_WORKER = 1, 2, 4
+
+local specs = ARGV[2]
+local count = #specs / SPEC_BYTES
 
 local function moved_parents()
   local moved = {}
@@ -79,8 +87,8 @@ end
 
 local function stored_ids()
   local stored = {}
-  for first = 2, count + 1, CHUNK do
-    local last = math.min(first + CHUNK - 1, count + 1)
+  for first = 3, count + 2, CHUNK do
+    local last = math.min(first + CHUNK - 1, count + 2)
     for index, seq in ipairs(redis.call('ZMSCORE', K.jobs, unpack(ARGV, first, last))) do
       if seq then
         stored[#stored + 1] = ARGV[first + index - 1]
@@ -136,41 +144,40 @@ end
 
 local lanes = number_lanes(lane_list)
 local reuse = redis.call('EXISTS', K.gone) == 1
-local argument = count + 2
+local argument = count + 3
 reserve_events(count)
 for index = 0, count - 1 do
-  local id, seq = ARGV[index + 2], first_seq + index
+  local id, seq, row, body = ARGV[index + 3], first_seq + index, ARGV[argument], ARGV[argument + 1]
   local handle = handle_of(seq)
-  local place, expires_at, lease, at = struct.unpack('>I4i8i8', ARGV[argument])
-  local lane = lanes[place]
+  local place, state, failures, position, expires_at, has = struct.unpack(SPEC, specs, index * SPEC_BYTES + 1)
+  local lane, bits, tags = lanes[place], flags[index] or 0, ''
   local event = log_event(lane, reuse and last_event_of_gone(id) or 0, ARGV[argument + 2])
-  local _, parent = struct.unpack(NAMES, ARGV[argument + 1])
-  local bits = flags[index] or 0
-  if parent ~= '' then
+  if bit.band(has, IS_SPAWNED) > 0 then
+    local _, parent = struct.unpack(NAMES, body)
     bits = bits + SPAWNED
     zadd(K.root .. ':spawned:' .. parent, seq, handle)
   end
-  local packed = front(lane, bits, event) .. string.sub(ARGV[argument], at)
-  local row = read_rest(read_row(packed), packed)
-  note_count(seq, 1)
-  note_lane(seq, lane)
-  if row.assignee ~= '' then
-    note_worker(seq, row.assignee)
+  local packed = front(lane, bits, event) .. row
+  if bit.band(has, HAS_WORKER) > 0 then
+    note_worker(seq, read_rest(read_row(packed), packed).assignee)
   end
-  enter(row, handle, packed, lease == NONE and '+inf' or lease)
-  zadd(K.jobs, seq, id)
-  hset(K.rows, handle, packed)
-  hset(K.bodies, handle, ARGV[argument + 1])
-  if row.tags ~= '' then
-    for tag in each_tag(row.tags) do
+  if bit.band(has, HAS_TAGS) > 0 then
+    tags = struct.unpack('>I4c0', row, TAGS_AT)
+    for tag in each_tag(tags) do
       zadd(K.root .. ':tag:' .. tag, seq, handle)
     end
   end
-  if expires_at ~= NONE and not TERMINAL[row.state] then
+  note_lane(seq, lane)
+  enter(lane, state, handle, failures, tags, position)
+  zadd(K.jobs, seq, id)
+  hset(K.rows, handle, packed)
+  hset(K.bodies, handle, body)
+  if expires_at ~= NONE and not TERMINAL[state] then
     zadd(K.expiry, expires_at, handle)
   end
   argument = argument + 3
 end
+note_counts(first_seq, count)
 for _, hold in ipairs(holds) do
   hset(K.keys, hold[1], cmsgpack.pack({ hold[2], hold[3], hold[4] }))
 end

@@ -50,8 +50,9 @@ for index = 1, count do
     local packed = front(lane, before.flags, event) .. ARGV[first + 6]
     local after = read_row(packed)
     note_lane(tonumber(handle), lane)
-    leave(before, handle)
-    enter(after, handle, packed, redis.call('ZSCORE', K.leases, handle) or '+inf')
+    local position = CLAIMABLE[after.state] and after.run_at or redis.call('ZSCORE', K.leases, handle) or NONE
+    leave(before.lane, before.state, handle, before.failures, before.tags)
+    enter(lane, after.state, handle, after.failures, after.tags, position)
     retag(handle, before.tags, after.tags)
     hset(K.rows, handle, packed)
     hset(K.bodies, handle, with_rest(redis.call('HGET', K.bodies, handle), ARGV[first + 7]))
@@ -125,14 +126,7 @@ return answers
 -- errors   none of its own
 
 local count = tonumber(ARGV[1])
-local ids, handles = {}, {}
-for index = 1, count do
-  ids[index] = ARGV[index + 1]
-end
-for index, seq in ipairs(fetch('ZMSCORE', K.jobs, ids)) do
-  handles[index] = seq and handle_of(tonumber(seq)) or ''
-end
-local rows = fetch('HMGET', K.rows, handles)
+local ids, handles, rows = stored_jobs(2, count)
 for index = 1, count do
   if rows[index] then
     rows[index] = read_row(rows[index])
@@ -148,7 +142,7 @@ local trimmed = trimmed_upto()
 for index = 1, count do
   local id, handle, row = ids[index], handles[index], rows[index]
   if row then
-    leave(row, handle)
+    leave(row.lane, row.state, handle, row.failures, row.tags)
     note_count(tonumber(handle), -1)
     zrem(K.jobs, id)
     zrem(K.expiry, handle)

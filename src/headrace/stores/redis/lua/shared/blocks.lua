@@ -13,6 +13,7 @@ local WORKERS_BYTES_MAX = 4000 -- of one block; past that it is said to have job
 local ANY_WORKER = '*'
 
 local block_counts, block_lanes, block_workers = {}, {}, {}
+local noted_block, noted_worker -- the last: jobs of one step mostly share both
 
 local function block_of(seq)
   return math.floor(seq / BLOCK_JOBS)
@@ -21,6 +22,15 @@ end
 local function note_count(seq, jobs)
   local block = block_of(seq)
   block_counts[block] = (block_counts[block] or 0) + jobs
+end
+
+-- The same of jobs that stand one after the other.
+local function note_counts(first, jobs)
+  local last = first + jobs - 1
+  for block = block_of(first), block_of(last) do
+    local from, to = math.max(first, block * BLOCK_JOBS), math.min(last, (block + 1) * BLOCK_JOBS - 1)
+    note_count(from, to - from + 1)
+  end
 end
 
 local function note_lane(seq, lane)
@@ -35,6 +45,10 @@ end
 
 local function note_worker(seq, worker)
   local block = block_of(seq)
+  if block == noted_block and worker == noted_worker then
+    return
+  end
+  noted_block, noted_worker = block, worker
   local workers = block_workers[block]
   if not workers then
     workers = {}

@@ -1,4 +1,4 @@
--- holders: who holds a lease, and who holds an idempotency key.
+-- holders: jobs by their ids; who holds a lease, and who holds an idempotency key.
 --
 -- uses     rows
 -- keys     jobs rows leases expiry keys
@@ -12,6 +12,18 @@ local function packed_row_of(id)
   end
   local handle = handle_of(tonumber(seq))
   return redis.call('HGET', K.rows, handle), handle
+end
+
+-- Of the ids from this argument on: ids, handles and rows; '' and false where there is no such job.
+local function stored_jobs(first, count)
+  local ids, handles = {}, {}
+  for index = 1, count do
+    ids[index] = ARGV[first + index - 1]
+  end
+  for index, seq in ipairs(fetch('ZMSCORE', K.jobs, ids)) do
+    handles[index] = seq and handle_of(tonumber(seq)) or ''
+  end
+  return ids, handles, fetch('HMGET', K.rows, handles)
 end
 
 -- The row and handle of the job if the token holds its lease at `now`; nil otherwise. A lease ends with

@@ -34,24 +34,22 @@ local function touch_tag(line, tag)
   touched_tags[tag][line] = true
 end
 
-local function enter_line(row, handle)
-  local line = row.line
-  touch(line, row.lane)
-  zadd(line_key(line), row.run_at, handle)
-  if row.tags ~= '' then
-    for tag in each_tag(row.tags) do
+local function enter_line(line, lane, handle, tags, run_at)
+  touch(line, lane)
+  zadd(line_key(line), run_at, handle)
+  if tags ~= '' then
+    for tag in each_tag(tags) do
       touch_tag(line, tag)
-      zadd(tag_line_key(line, tag), row.run_at, handle)
+      zadd(tag_line_key(line, tag), run_at, handle)
     end
   end
 end
 
-local function leave_line(row, handle)
-  local line = row.line
-  touch(line, row.lane)
+local function leave_line(line, lane, handle, tags)
+  touch(line, lane)
   zrem(line_key(line), handle)
-  if row.tags ~= '' then
-    for tag in each_tag(row.tags) do
+  if tags ~= '' then
+    for tag in each_tag(tags) do
       touch_tag(line, tag)
       zrem(tag_line_key(line, tag), handle)
     end
@@ -114,27 +112,27 @@ local function finished_key(state)
   return K.root .. ':finished:' .. state
 end
 
--- List the job. `lease`: its lease_until, '+inf' without end; only looked at while it is leased.
-local function enter(row, handle, packed, lease)
-  local state = row.state
-  move(row, 1)
+-- List a job under its state. `position` is its score there: run_at while it waits, finalized_at when it has
+-- ended; lease_until while it is leased, NONE without end. One that is blocked stands by its seq.
+local function enter(lane, state, handle, failures, tags, position)
+  local line = line_of(lane, state)
+  move(line, failures, 1)
   if CLAIMABLE[state] then
-    enter_line(row, handle)
+    enter_line(line, lane, handle, tags, position)
   elseif LEASED[state] then
-    zadd(K.leases, lease, handle)
+    zadd(K.leases, position == NONE and '+inf' or position, handle)
   elseif TERMINAL[state] then
-    local finalized_at = row.finalized_at or read_rest(row, packed).finalized_at
-    zadd(finished_key(state), finalized_at, handle)
+    zadd(finished_key(state), position, handle)
   else
     zadd(K.blocked, tonumber(handle), handle)
   end
 end
 
-local function leave(row, handle)
-  local state = row.state
-  move(row, -1)
+local function leave(lane, state, handle, failures, tags)
+  local line = line_of(lane, state)
+  move(line, failures, -1)
   if CLAIMABLE[state] then
-    leave_line(row, handle)
+    leave_line(line, lane, handle, tags)
   elseif LEASED[state] then
     zrem(K.leases, handle)
   elseif TERMINAL[state] then

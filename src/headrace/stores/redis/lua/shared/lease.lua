@@ -97,36 +97,47 @@ end
 
 local WRITTEN = HEAD .. string.sub(REST, 2)
 local FULL = 1
+local NAME = string.sub(NAMES, 1, 4)
 local STEP_US = 5000000 -- clock.STEP_SECONDS
 
-local function lease_job(row, packed, handle, id)
-  local at = math.max(now, row.updated_at) -- a job's own time never runs back
-  local from = at - now <= STEP_US and at or now -- but no lease counts from a clock that was set back since
-  local started_at, last_failed_at, finalized_at = at, NONE, NONE
-  read_rest(row, packed)
-  if row.full == FULL then
-    started_at = row.started_at == NONE and at or row.started_at
-    last_failed_at, finalized_at = row.last_failed_at, row.finalized_at
+local exact_texts = {}
+
+-- The time as text with all its digits; the jobs of a claim mostly share it.
+local function exact(time)
+  local text = exact_texts[time]
+  if not text then
+    text = string.format('%d', time)
+    exact_texts[time] = text
   end
-  local version, attempt = row.version + 1, row.attempt + 1
-  local token = string.format('%d.%s', attempt, nonce)
-  local scheduled_at = math.min(math.max(row.run_at, row.updated_at), at) -- it may be claimed ahead of its time
-  local length = lease_us or (row.lease_us ~= NONE and row.lease_us)
+  return text
+end
+
+-- Write it. The row as leased, and the end of the lease for the reply.
+local function lease_job(packed, handle, id)
+  local lane, flags, event, full, state, version, attempt, failures, losses, run_at, updated_at, created_at,
+    lease_length, tags, scope, limit = struct.unpack(HEAD, packed)
+  local started_at, last_failed_at, finalized_at, _ = NONE, NONE, NONE, nil
+  if full == FULL then
+    _, _, started_at, last_failed_at, finalized_at, _, _, limit = struct.unpack(REST, packed, limit)
+  end
+  local at = math.max(now, updated_at) -- a job's own time never runs back
+  local from = at - now <= STEP_US and at or now -- but no lease counts from a clock that was set back since
+  local scheduled_at = math.min(math.max(run_at, updated_at), at) -- it may be claimed ahead of its time
+  local length = lease_us or (lease_length ~= NONE and lease_length)
   local lease_until = length and from + length
-  local event = log_event(row.lane, row.event, cmsgpack.pack({
-    at, id, 'l', row.state, 'r', version, attempt, row.failures, row.losses, row.run_at, worker,
-    lease_until, at - scheduled_at,
+  version, attempt = version + 1, attempt + 1
+  local token = attempt .. '.' .. nonce
+  event = log_event(lane, event, cmsgpack.pack({
+    at, id, 'l', state, 'r', version, attempt, failures, losses, run_at, worker, lease_until, at - scheduled_at,
   }))
-  local written = struct.pack(WRITTEN, row.lane, row.flags, event, FULL, 'r', version, attempt,
-    row.failures, row.losses, row.run_at, at, row.created_at, row.lease_us, #row.tags, row.tags,
-    #row.scope, row.scope, at, scheduled_at, started_at, last_failed_at, finalized_at, #token, token,
-    #worker, worker) .. packed_limit(row, packed)
+  local written = struct.pack(WRITTEN, lane, flags, event, FULL, 'r', version, attempt, failures, losses,
+    run_at, at, created_at, lease_length, #tags, tags, #scope, scope, at, scheduled_at,
+    started_at == NONE and at or started_at, last_failed_at, finalized_at, #token, token, #worker, worker)
+    .. string.sub(packed, limit)
   hset(K.rows, handle, written)
-  leave(row, handle)
-  row.state, row.line = 'r', line_of(row.lane, 'r')
-  local lease = lease_until and string.format('%d', lease_until) or 'inf'
-  enter(row, handle, packed, lease)
-  return written, lease
+  leave(lane, state, handle, failures, tags)
+  enter(lane, 'r', handle, failures, tags, lease_until or NONE)
+  return written, lease_until and exact(lease_until) or 'inf'
 end
 
 -- Lease the jobs, which stand in these lines, and write everything. The reply for them; or nil and
@@ -144,8 +155,7 @@ local function lease_jobs(handles, lines)
   local leases = {}
   reserve_events(#handles)
   for index, packed in ipairs(rows) do
-    local id = struct.unpack(NAMES, bodies[index])
-    rows[index], leases[index] = lease_job(read_row(packed), packed, handles[index], id)
+    rows[index], leases[index] = lease_job(packed, handles[index], (struct.unpack(NAME, bodies[index])))
     note_worker(tonumber(handles[index]), worker)
   end
   write_blocks(false)

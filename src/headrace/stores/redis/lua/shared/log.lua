@@ -17,7 +17,7 @@ end
 local function log_event(lane, previous, packed)
   local seq = next_event
   next_event = seq + 1
-  redis.call('XADD', K.events, string.format('%d-0', seq), 'e', struct.pack(LINK, lane, previous) .. packed)
+  redis.call('XADD', K.events, seq .. '-0', 'e', struct.pack(LINK, lane, previous) .. packed)
   return seq
 end
 

@@ -10,6 +10,7 @@ local FRONT = '>I4BI8' -- lane, flags, last event
 local HEAD = '>I4BI8Bc1I4I4I4I4i8i8i8i8I4c0Hc0'
 local REST = '>i8i8i8i8i8Hc0Hc0'
 local LIMIT = '>i8' -- how a row ends, if the job has one: its execution timeout
+local TAGS_AT = struct.size('>Bc1I4I4I4I4i8i8i8i8') + 1 -- in what a change writes, their length before them
 local NAMES = '>Hc0Hc0' -- how a body starts: the job's id, and that of the job that spawned it or ''
 local LINK = '>I4I8' -- how an event starts: lane, the job's event before
 local CHUNK = 4000 -- arguments of one call: Lua's C stack takes 8,000

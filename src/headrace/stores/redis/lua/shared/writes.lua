@@ -42,12 +42,11 @@ local function hdel(key, field)
   list[#list + 1] = field
 end
 
--- Count the job into (1) or out of (-1) its lane's state.
-local function move(row, jobs)
-  local field = row.line
-  moved_jobs[field] = (moved_jobs[field] or 0) + jobs
-  if row.failures > 0 then
-    moved_failures[field] = (moved_failures[field] or 0) + jobs * row.failures
+-- Count a job that has failed so often into (1) or out of (-1) its lane's state.
+local function move(line, failures, jobs)
+  moved_jobs[line] = (moved_jobs[line] or 0) + jobs
+  if failures > 0 then
+    moved_failures[line] = (moved_failures[line] or 0) + jobs * failures
   end
 end
 
