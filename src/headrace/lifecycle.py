@@ -27,6 +27,7 @@ from headrace.errors import (
     StaleToken,
 )
 from headrace.model import (
+    CLAIMABLE,
     LEASED,
     TERMINAL,
     Category,
@@ -433,6 +434,64 @@ def apply(job: Job, command: Command, now: datetime) -> Change:
     after = replace(job, **fields)
     detail = history.update_of(job, after) if verb is Verb.UPDATE else None
     return Change(job, after, history.event_of(job, after, kind_of(verb, rule.target), at, detail))
+
+
+class Claims:
+    """Leases many jobs by one command, each as `apply` does: what is the same for all is worked out once."""
+
+    __slots__ = ("_command", "_horizon", "_lease_until", "_now", "_now_us")
+
+    def __init__(self, command: Claim, now: datetime) -> None:
+        self._command = command
+        self._now = now
+        self._now_us = to_us(now)
+        self._horizon = command.due_by or now
+        self._lease_until: dict[float | None, datetime | None] = {None: None}
+
+    def of(self, job: Job) -> Change:
+        """The change; `apply` makes it, or refuses it, where something is not usual."""
+        command, now = self._command, self._now
+        if job.state not in CLAIMABLE or job.updated_at > now or job.run_at > self._horizon:
+            return apply(job, command, now)
+        seconds = job.lease_seconds if command.lease_seconds is None else command.lease_seconds
+        if seconds not in self._lease_until:
+            self._lease_until[seconds] = now + timedelta(seconds=seconds or 0)
+        lease_until = self._lease_until[seconds]
+        version, attempt = job.version + 1, job.attempt + 1
+        scheduled_at = min(max(job.run_at, job.updated_at), now)
+        after = replace(
+            job,
+            state=State.RUNNING,
+            version=version,
+            updated_at=now,
+            attempt=attempt,
+            token=token_of(attempt, command.nonce),
+            lease_until=lease_until,
+            assignee=command.worker,
+            assigned_at=now,
+            scheduled_at=scheduled_at,
+            started_at=job.started_at or now,
+        )
+        event = Event(
+            at=now,
+            tenant=job.tenant,
+            queue=job.queue,
+            type=job.type,
+            job_id=job.id,
+            kind=EventKind.LEASED,
+            before=job.state,
+            after=State.RUNNING,
+            version=version,
+            attempt=attempt,
+            failures=job.failures,
+            losses=job.losses,
+            priority=job.priority,
+            run_at=job.run_at,
+            worker=command.worker,
+            lease_until=lease_until,
+            wait_us=self._now_us - to_us(scheduled_at),
+        )
+        return Change(job, after, event)
 
 
 class Completions:

@@ -66,7 +66,7 @@ def plan(connection: sqlite3.Connection, sql: str) -> str:
         ("claim_tagged_due", "SEARCH ready_tags USING PRIMARY KEY (tag=? AND lane=?"),
         ("claim_tagged_due", "SEARCH job_tags USING PRIMARY KEY (tag=? AND seq=?)"),
         ("claim_tagged_heads", "SEARCH ready_tags USING PRIMARY KEY (tag=? AND lane=?)"),
-        ("commit_versions", "SEARCH jobs USING INDEX sqlite_autoindex_jobs_1 (id=?)"),
+        ("commit_versions", "SEARCH jobs USING INTEGER PRIMARY KEY (rowid=?)"),
         ("count_delayed", "SEARCH jobs USING COVERING INDEX jobs_ready (lane=? AND run_at>?)"),
         ("edges_open", "SEARCH edges USING INDEX sqlite_autoindex_edges_1 (parent_id=?)"),
         ("edges_unseen", "SCAN edges USING INDEX edges_unseen"),

@@ -109,7 +109,8 @@ def _lease(tx: Transaction, request: ClaimRequest, seqs: Sequence[int]) -> list[
         lease_seconds=request.lease_seconds,
         due_by=request.due_by,
     )
-    leased = [lifecycle.apply(job, command, request.now) for job in jobs]
+    claims = lifecycle.Claims(command, request.now)
+    leased = [claims.of(job) for job in jobs]
     write(
         tx,
         [

@@ -18,8 +18,8 @@ from headrace.stores.columns import COMPARED, LANE_KEY
 from headrace.stores.sqlite import graph, keys, log, tags
 from headrace.stores.sqlite.bulk import Bulk, Wide
 from headrace.stores.sqlite.lanes import Lanes, Moves
-from headrace.stores.sqlite.rows import change_columns, us_or_none
-from headrace.stores.sqlite.session import Transaction
+from headrace.stores.sqlite.rows import change_columns, seqs_of_ids, us_or_none
+from headrace.stores.sqlite.session import Snapshot, Transaction
 from headrace.stores.sqlite.sql import json_list, query
 
 _VERSIONS = query("commit_versions")
@@ -53,9 +53,7 @@ class Writable(NamedTuple):
 
 
 def commit(tx: Transaction, wanted: Commit) -> Committed:
-    ids = json_list(change.before.id for change in wanted.changes)
-    (rows,) = tx.connection.execute(_VERSIONS, (ids,)).fetchone()
-    stored = {standing.id: standing for standing in _STANDINGS.decode(rows)}
+    stored = _standings(tx, wanted.changes)
     tx.lanes.learn(standing.lane for standing in stored.values())
     writable: list[Writable] = []
     applied: list[bool] = []
@@ -73,6 +71,16 @@ def commit(tx: Transaction, wanted: Commit) -> Committed:
     touched = write(tx, writable)
     graph.see(tx, wanted.seen_given(applied))
     return Committed(applied, touched)
+
+
+def _standings(view: Snapshot, changes: Sequence[Change]) -> dict[str, _Standing]:
+    """By id, as stored now. A job that was not read from the store has no seq: it is looked up by its id."""
+    seqs = [change.before.seq for change in changes if change.before.seq]
+    unread = [change.before.id for change in changes if not change.before.seq]
+    if unread:
+        seqs += seqs_of_ids(view, unread)
+    (rows,) = view.connection.execute(_VERSIONS, (json_list(seqs),)).fetchone()
+    return {standing.id: standing for standing in _STANDINGS.decode(rows)}
 
 
 def write(tx: Transaction, changes: Sequence[Writable]) -> list[Edge]:

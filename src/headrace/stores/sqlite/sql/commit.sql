@@ -7,7 +7,8 @@ SELECT
             jobs.id, jobs.seq, jobs.lease_until, jobs.lane, json_array({job.compared})
         )
     )
-{jobs_of_ids}
+FROM json_each(?) AS wanted
+CROSS JOIN jobs ON jobs.seq = wanted.value
 
 -- name: job_change
 -- Job rows after changes, in the order of `rows.change_columns`. The writer has compared the
