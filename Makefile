@@ -16,7 +16,7 @@ SITE := $(VENV)/.site-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test spark-tests browser-tests chromium demo bench proofs fuzz storm site wheel wheel-tests docs format clean
+.PHONY: help setup check test spark-tests browser-tests chromium demo bench race proofs fuzz storm site wheel wheel-tests docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -54,6 +54,9 @@ demo: $(LAKE) ## Run the demonstration: jobs, then the pipeline on Spark and a r
 
 bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 	$(BIN)/python bench/drain.py
+
+race: $(DEV) ## Race Headrace against its peers on three stores, and write docs/performance.md (half an hour)
+	$(BIN)/python -m bench.race
 
 proofs: $(DEV) ## Run the long proofs: millions of waiting jobs, ten processes (half an hour)
 	$(BIN)/python bench/claims.py --sizes 1000 100000 1000000
