@@ -23,6 +23,7 @@ from headrace.manager.refusals import RefusedWrite, RefusedWrites
 from headrace.manager.rollups import ErrorGroups, History
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Unfired, Upcoming
+from headrace.manager.search import JobRow, SearchPage
 from headrace.manager.settlement import (
     CancelAcknowledged,
     Completed,
@@ -63,6 +64,7 @@ __all__ = [
     "Holders",
     "JobGraph",
     "JobManager",
+    "JobRow",
     "Lag",
     "Link",
     "Maintained",
@@ -82,6 +84,7 @@ __all__ = [
     "RefusedWrite",
     "RefusedWrites",
     "Released",
+    "SearchPage",
     "Settled",
     "Snoozed",
     "Stats",

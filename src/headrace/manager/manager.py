@@ -54,6 +54,7 @@ from headrace.manager import (
     rollups,
     rotation,
     schedules,
+    search,
     settlement,
     submission,
     trimming,
@@ -86,6 +87,7 @@ from headrace.manager.refusals import Refused, RefusedWrites
 from headrace.manager.rollups import GROUPS, ErrorGroups, History
 from headrace.manager.rotation import Reencrypted
 from headrace.manager.schedules import Fired, Upcoming
+from headrace.manager.search import LOOK_JOBS, LOOK_JOBS_MAX, ROWS, SearchPage
 from headrace.manager.selection import Selection, selection
 from headrace.manager.settlement import Outcome
 from headrace.manager.submission import Submitted
@@ -96,6 +98,7 @@ from headrace.policy import CancelMode, Policies
 from headrace.schedules import GRACE_SECONDS_DEFAULT, Misfire, Schedule, When
 from headrace.spec import JobSpec
 from headrace.stores.base import (
+    FIND_LIMIT_MAX,
     Capabilities,
     EventQuery,
     Fence,
@@ -395,20 +398,14 @@ class JobManager:
         `await` gives one page of them, of up to `limit` jobs (None: 100) from the cursor on;
         `async for job in` goes through all there are, or as many as `limit` says.
         """
-        query = Query(
-            queues=validation.check_names(queues, "queue"),
-            types=validation.check_names(types, "type"),
-            states=None
-            if states is None
-            else tuple(validation.check_word(state, State) for state in states),
-            tags=validation.check_tags(tags),
-            assignee=None if assignee is None else validation.check_name(assignee, "worker"),
-            created_from=None
-            if created_from is None
-            else validation.check_time(created_from, "created_from"),
-            created_before=None
-            if created_before is None
-            else validation.check_time(created_before, "created_before"),
+        query = _query(
+            queues=queues,
+            types=types,
+            states=states,
+            tags=tags,
+            assignee=assignee,
+            created_from=created_from,
+            created_before=created_before,
             newest_first=newest_first,
         )
         if limit is not None:
@@ -419,6 +416,79 @@ class JobManager:
             ),
             limit=limit,
             cursor=cursor,
+        )
+
+    async def search(
+        self,
+        *,
+        queues: Iterable[str] | None = None,
+        types: Iterable[str] | None = None,
+        states: Iterable[State | str] | None = None,
+        tags: Tags = (),
+        assignee: str | None = None,
+        created_from: datetime | None = None,
+        created_before: datetime | None = None,
+        ended_from: datetime | None = None,
+        ended_before: datetime | None = None,
+        due_from: datetime | None = None,
+        due_before: datetime | None = None,
+        priorities: Iterable[int] | None = None,
+        categories: Iterable[Category | str] | None = None,
+        codes: Iterable[str] | None = None,
+        error_group: str | None = None,
+        key: str | None = None,
+        correlation_id: str | None = None,
+        id_prefix: str | None = None,
+        text: str | None = None,
+        newest_first: bool = True,
+        limit: int = ROWS,
+        cursor: str | None = None,
+        look_max: int = LOOK_JOBS,
+    ) -> SearchPage:
+        """Jobs that match every filter, without their contents: the newest first, unless told otherwise.
+
+        Looks at `look_max` jobs at most, out of those that queues, types, states, tags, assignee and times
+        of creation leave, and says how far it came: the cursor goes on from there, also where nothing was
+        found. `text` is looked for in payloads, in whatever case; those that are encrypted are counted.
+        """
+
+        def time(value: datetime | None, name: str) -> datetime | None:
+            return None if value is None else validation.check_time(value, name)
+
+        wanted = search.Wanted(
+            ended_from=time(ended_from, "ended_from"),
+            ended_before=time(ended_before, "ended_before"),
+            due_from=time(due_from, "due_from"),
+            due_before=time(due_before, "due_before"),
+            priorities=None
+            if priorities is None
+            else tuple(map(validation.check_priority, priorities)),
+            categories=None
+            if categories is None
+            else tuple(validation.check_word(one, Category) for one in categories),
+            codes=validation.check_names(codes, "code"),
+            error_group=error_group,
+            key=key,
+            correlation_id=correlation_id,
+            id_prefix=id_prefix,
+            text=None if text is None else text.casefold(),
+        )
+        return await search.search(
+            self._context,
+            _query(
+                queues=queues,
+                types=types,
+                states=states,
+                tags=tags,
+                assignee=assignee,
+                created_from=created_from,
+                created_before=created_before,
+                newest_first=newest_first,
+            ),
+            wanted,
+            limit=validation.check_limit(limit, "limit", maximum=FIND_LIMIT_MAX),
+            cursor=cursor,
+            look_max=validation.check_limit(look_max, "look_max", maximum=LOOK_JOBS_MAX),
         )
 
     def watch(
@@ -1318,6 +1388,36 @@ class JobManager:
                 for state, seconds in keep_seconds.items()
             }
         return await retention.cleanup(self._context, keep=keep, limit=limit)
+
+
+def _query(
+    *,
+    queues: Iterable[str] | None,
+    types: Iterable[str] | None,
+    states: Iterable[State | str] | None,
+    tags: Tags,
+    assignee: str | None,
+    created_from: datetime | None,
+    created_before: datetime | None,
+    newest_first: bool,
+) -> Query:
+    """Checked: what the store itself filters by."""
+    return Query(
+        queues=validation.check_names(queues, "queue"),
+        types=validation.check_names(types, "type"),
+        states=None
+        if states is None
+        else tuple(validation.check_word(state, State) for state in states),
+        tags=validation.check_tags(tags),
+        assignee=None if assignee is None else validation.check_name(assignee, "worker"),
+        created_from=None
+        if created_from is None
+        else validation.check_time(created_from, "created_from"),
+        created_before=None
+        if created_before is None
+        else validation.check_time(created_before, "created_before"),
+        newest_first=newest_first,
+    )
 
 
 def _meant(chosen: Selection) -> str:
