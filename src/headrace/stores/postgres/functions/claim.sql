@@ -274,13 +274,7 @@ $$;
 CREATE OR REPLACE FUNCTION headrace.due_line(
     the_tag text, -- NULL: any job
     the_tags text[],
-    the_lane integer,
-    the_time timestamptz,
-    the_reach integer,
-    mark_run_at timestamptz,
-    mark_seq bigint,
-    early_run_at timestamptz,
-    early_seq bigint
+    {line_parameters}
 ) RETURNS {line_rows}
 LANGUAGE sql
 STABLE
@@ -302,102 +296,72 @@ $$;
 -- The due jobs of one lane, the early ones and the others (see pick_jobs): up to so many of each, in order from
 -- their mark on. Merged into the query around it.
 CREATE OR REPLACE FUNCTION headrace.waiting_line(
-    the_lane integer,
-    the_time timestamptz,
-    the_reach integer,
-    mark_run_at timestamptz, -- NULL: the beginning
-    mark_seq bigint,
-    early_run_at timestamptz,
-    early_seq bigint
+    {line_parameters}
 ) RETURNS {line_rows}
 LANGUAGE sql
 STABLE
 AS $$
-(
-    SELECT {waiting_columns}
-    FROM headrace.jobs
-    WHERE
-        jobs.early
-        AND (jobs.run_at, jobs.seq)
-        >= (coalesce(early_run_at, '-infinity'), coalesce(early_seq, 0))
-        AND {due_in_lane}
-)
+({waiting_part} AND {early_part})
 UNION ALL
-(
-    SELECT {waiting_columns}
-    FROM headrace.jobs
-    WHERE
-        NOT jobs.early
-        AND (jobs.run_at, jobs.seq)
-        >= (coalesce(mark_run_at, '-infinity'), coalesce(mark_seq, 0))
-        AND {due_in_lane}
-)
+({waiting_part} AND {timely_part})
 $$;
 
--- fragment: waiting_columns
-jobs.run_at, jobs.seq, jobs.early, jobs.ctid
-
--- fragment: due_in_lane
-jobs.lane = the_lane
-AND jobs.run_at <= the_time
-AND {claimable}
-ORDER BY jobs.run_at, jobs.seq
-LIMIT the_reach
+-- fragment: waiting_part
+SELECT line.run_at, line.seq, line.early, line.ctid
+FROM headrace.jobs AS line
+WHERE
+    line.state IN ('pending', 'retrying', 'lost')
 
 -- name: tagged_line
 -- As waiting_line, but only jobs that have all of these tags, of which `the_tag` leads.
 CREATE OR REPLACE FUNCTION headrace.tagged_line(
     the_tag text,
     the_tags text[],
-    the_lane integer,
-    the_time timestamptz,
-    the_reach integer,
-    mark_run_at timestamptz, -- NULL: the beginning
-    mark_seq bigint,
-    early_run_at timestamptz,
-    early_seq bigint
+    {line_parameters}
 ) RETURNS {line_rows}
 LANGUAGE sql
 STABLE
 AS $$
-(
-    SELECT {tagged_columns}
-    FROM headrace.ready_tags
-    WHERE
-        ready_tags.early
-        AND (ready_tags.run_at, ready_tags.seq)
-        >= (coalesce(early_run_at, '-infinity'), coalesce(early_seq, 0))
-        AND {due_by_tag}
-)
+({tagged_part} AND {early_part})
 UNION ALL
-(
-    SELECT {tagged_columns}
-    FROM headrace.ready_tags
-    WHERE
-        NOT ready_tags.early
-        AND (ready_tags.run_at, ready_tags.seq)
-        >= (coalesce(mark_run_at, '-infinity'), coalesce(mark_seq, 0))
-        AND {due_by_tag}
-)
+({tagged_part} AND {timely_part})
 $$;
 
--- fragment: tagged_columns
-ready_tags.run_at, ready_tags.seq, ready_tags.early,
-(SELECT jobs.ctid FROM headrace.jobs WHERE jobs.seq = ready_tags.seq)
-
--- fragment: due_by_tag
-ready_tags.tag = the_tag
-AND ready_tags.lane = the_lane
-AND ready_tags.run_at <= the_time
-AND (
-    cardinality(the_tags) = 1
-    OR (
-        SELECT bodies.tags @> the_tags
-        FROM headrace.bodies
-        WHERE bodies.seq = ready_tags.seq
+-- fragment: tagged_part
+SELECT
+    line.run_at, line.seq, line.early,
+    (SELECT jobs.ctid FROM headrace.jobs WHERE jobs.seq = line.seq)
+FROM headrace.ready_tags AS line
+WHERE
+    line.tag = the_tag
+    AND (
+        cardinality(the_tags) = 1
+        OR (SELECT bodies.tags @> the_tags FROM headrace.bodies WHERE bodies.seq = line.seq)
     )
-)
-ORDER BY ready_tags.run_at, ready_tags.seq
+
+-- fragment: line_parameters
+the_lane integer,
+the_time timestamptz,
+the_reach integer,
+mark_run_at timestamptz, -- NULL: the beginning
+mark_seq bigint,
+early_run_at timestamptz,
+early_seq bigint
+
+-- fragment: early_part
+line.early
+AND (line.run_at, line.seq) >= (coalesce(early_run_at, '-infinity'), coalesce(early_seq, 0))
+AND {due_in_lane}
+
+-- fragment: timely_part
+NOT line.early
+AND (line.run_at, line.seq) >= (coalesce(mark_run_at, '-infinity'), coalesce(mark_seq, 0))
+AND {due_in_lane}
+
+-- fragment: due_in_lane
+line.lane = the_lane
+AND line.run_at <= the_time
+ORDER BY line.run_at, line.seq
 LIMIT the_reach
 
 -- fragment: line_rows

@@ -90,27 +90,10 @@ $$;
 
 -- name: lapsed_jobs
 -- Leased jobs whose lease is over, the longest lapsed first.
-CREATE OR REPLACE FUNCTION headrace.lapsed_jobs(
-    the_time timestamptz,
-    the_tenant text, -- NULL: any
-    the_limit integer
-) RETURNS SETOF headrace.job_rows
-LANGUAGE plpgsql
-STABLE
-{by_index}
-AS $$
-#variable_conflict use_column
-BEGIN
-    RETURN QUERY
-    SELECT job.*
-    FROM headrace.job_rows AS job
-    WHERE
+CREATE OR REPLACE FUNCTION headrace.lapsed_jobs({over_since}
         job.state IN ('running', 'cancelling')
         AND job.lease_until <= the_time
-        AND (
-            the_tenant IS NULL
-            OR job.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
-        )
+        AND {of_tenant}
     ORDER BY job.lease_until, job.seq
     LIMIT the_limit;
 END;
@@ -118,8 +101,18 @@ $$;
 
 -- name: outlived_jobs
 -- Jobs that have not ended though their lifetime has, the oldest first.
-CREATE OR REPLACE FUNCTION headrace.outlived_jobs(
-    the_time timestamptz,
+CREATE OR REPLACE FUNCTION headrace.outlived_jobs({over_since}
+        job.finalized_at IS NULL
+        AND job.expires_at IS NOT NULL
+        AND job.expires_at <= the_time
+        AND {of_tenant}
+    ORDER BY job.expires_at, job.seq
+    LIMIT the_limit;
+END;
+$$;
+
+-- fragment: over_since
+the_time timestamptz,
     the_tenant text, -- NULL: any
     the_limit integer
 ) RETURNS SETOF headrace.job_rows
@@ -133,14 +126,9 @@ BEGIN
     SELECT job.*
     FROM headrace.job_rows AS job
     WHERE
-        job.finalized_at IS NULL
-        AND job.expires_at IS NOT NULL
-        AND job.expires_at <= the_time
-        AND (
-            the_tenant IS NULL
-            OR job.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
-        )
-    ORDER BY job.expires_at, job.seq
-    LIMIT the_limit;
-END;
-$$;
+
+-- fragment: of_tenant
+(
+    the_tenant IS NULL
+    OR job.lane IN (SELECT lanes.id FROM headrace.lanes WHERE lanes.tenant = the_tenant)
+)

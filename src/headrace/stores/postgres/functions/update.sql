@@ -25,12 +25,8 @@ AS $$
 #variable_conflict use_column
 DECLARE
     applied integer[];
-    written_seqs bigint[];
-    tag_names text[];
-    tag_seqs bigint[];
-    tag_lanes integer[];
-    tag_earlies boolean[];
-    tag_run_ats timestamptz[];
+    job_seqs bigint[];
+    {tag_variables};
 BEGIN
     -- Lock before anything else, in order of seq, as every change of a job does: nobody claims or changes it
     -- before its tags and its body are written too. The statements below see all that was committed by then.
@@ -41,52 +37,14 @@ BEGIN
     SELECT
         coalesce(array_agg(read.position::integer), '{}'),
         coalesce(array_agg(read.seq), '{}')
-    INTO applied, written_seqs
+    INTO applied, job_seqs
     FROM unnest(seqs, ids, lanes_before, versions_before, states_before) WITH ORDINALITY
     AS read (seq, id, lane, version, state, position)
     INNER JOIN headrace.jobs ON jobs.seq = read.seq
     INNER JOIN headrace.bodies ON bodies.seq = read.seq AND bodies.id = read.id
     WHERE jobs.lane = read.lane AND jobs.version = read.version AND jobs.state = read.state;
 
-    -- What is to go is listed first and then looked up entry by entry: a join could start anywhere.
-    SELECT
-        array_agg(had.tag),
-        array_agg(jobs.seq),
-        array_agg(jobs.lane),
-        array_agg(jobs.early),
-        array_agg(jobs.run_at)
-    INTO tag_names, tag_seqs, tag_lanes, tag_earlies, tag_run_ats
-    FROM unnest(written_seqs) AS own (seq)
-    INNER JOIN headrace.jobs ON jobs.seq = own.seq
-    INNER JOIN headrace.bodies ON bodies.seq = own.seq
-    CROSS JOIN LATERAL unnest(bodies.tags) AS had (tag);
-    IF tag_names IS NOT NULL THEN
-        -- Row by row, for the LIMIT: see lease_jobs.
-        DELETE FROM headrace.job_tags
-        USING unnest(tag_names, tag_seqs) AS had (tag, seq)
-        CROSS JOIN LATERAL (
-            SELECT own.ctid AS place
-            FROM headrace.job_tags AS own
-            WHERE own.tag = had.tag AND own.seq = had.seq
-            LIMIT 1
-        ) AS found
-        WHERE job_tags.ctid = found.place;
-        DELETE FROM headrace.ready_tags
-        USING unnest(tag_names, tag_lanes, tag_earlies, tag_run_ats, tag_seqs)
-        AS had (tag, lane, early, run_at, seq)
-        CROSS JOIN LATERAL (
-            SELECT line.ctid AS place
-            FROM headrace.ready_tags AS line
-            WHERE
-                line.tag = had.tag
-                AND line.lane = had.lane
-                AND line.early = had.early
-                AND line.run_at = had.run_at
-                AND line.seq = had.seq
-            LIMIT 1
-        ) AS found
-        WHERE ready_tags.ctid = found.place;
-    END IF;
+    {take_tags_off};
 
     UPDATE headrace.bodies SET
         lane = said.lane,
@@ -125,7 +83,7 @@ BEGIN
     SELECT
         has.tag,
         bodies.seq
-    FROM unnest(written_seqs) AS own (seq)
+    FROM unnest(job_seqs) AS own (seq)
     INNER JOIN headrace.bodies ON bodies.seq = own.seq
     CROSS JOIN LATERAL unnest(bodies.tags) AS has (tag);
     INSERT INTO headrace.ready_tags (tag, lane, early, run_at, seq)
@@ -135,7 +93,7 @@ BEGIN
         job.early,
         job.run_at,
         job.seq
-    FROM unnest(written_seqs) AS own (seq)
+    FROM unnest(job_seqs) AS own (seq)
     CROSS JOIN LATERAL (
         SELECT
             jobs.lane,
@@ -215,19 +173,15 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    gone bigint[];
-    tag_names text[];
-    tag_seqs bigint[];
-    tag_lanes integer[];
-    tag_earlies boolean[];
-    tag_run_ats timestamptz[];
+    job_seqs bigint[];
+    {tag_variables};
     key_tenants text[];
     key_queues text[];
     key_types text[];
     key_keys text[];
     key_job_ids text[];
 BEGIN
-    gone := ARRAY(
+    job_seqs := ARRAY(
         SELECT jobs.seq
         FROM headrace.jobs
         WHERE jobs.seq = ANY (ARRAY(SELECT bodies.seq FROM headrace.bodies WHERE bodies.id = ANY (ids)))
@@ -241,45 +195,7 @@ BEGIN
     IF FOUND THEN
         RETURN FALSE;
     END IF;
-    -- What is to go is listed first and then looked up entry by entry: a join could start anywhere.
-    SELECT
-        array_agg(had.tag),
-        array_agg(jobs.seq),
-        array_agg(jobs.lane),
-        array_agg(jobs.early),
-        array_agg(jobs.run_at)
-    INTO tag_names, tag_seqs, tag_lanes, tag_earlies, tag_run_ats
-    FROM unnest(gone) AS lost (seq)
-    INNER JOIN headrace.jobs ON jobs.seq = lost.seq
-    INNER JOIN headrace.bodies ON bodies.seq = lost.seq
-    CROSS JOIN LATERAL unnest(bodies.tags) AS had (tag);
-    IF tag_names IS NOT NULL THEN
-        -- Row by row, for the LIMIT: see lease_jobs.
-        DELETE FROM headrace.job_tags
-        USING unnest(tag_names, tag_seqs) AS had (tag, seq)
-        CROSS JOIN LATERAL (
-            SELECT own.ctid AS place
-            FROM headrace.job_tags AS own
-            WHERE own.tag = had.tag AND own.seq = had.seq
-            LIMIT 1
-        ) AS found
-        WHERE job_tags.ctid = found.place;
-        DELETE FROM headrace.ready_tags
-        USING unnest(tag_names, tag_lanes, tag_earlies, tag_run_ats, tag_seqs)
-        AS had (tag, lane, early, run_at, seq)
-        CROSS JOIN LATERAL (
-            SELECT line.ctid AS place
-            FROM headrace.ready_tags AS line
-            WHERE
-                line.tag = had.tag
-                AND line.lane = had.lane
-                AND line.early = had.early
-                AND line.run_at = had.run_at
-                AND line.seq = had.seq
-            LIMIT 1
-        ) AS found
-        WHERE ready_tags.ctid = found.place;
-    END IF;
+    {take_tags_off};
     SELECT
         array_agg(lanes.tenant),
         array_agg(lanes.queue),
@@ -287,7 +203,7 @@ BEGIN
         array_agg(bodies.key),
         array_agg(bodies.id)
     INTO key_tenants, key_queues, key_types, key_keys, key_job_ids
-    FROM unnest(gone) AS lost (seq)
+    FROM unnest(job_seqs) AS lost (seq)
     INNER JOIN headrace.bodies ON bodies.seq = lost.seq
     INNER JOIN headrace.lanes ON lanes.id = bodies.lane
     WHERE bodies.key IS NOT NULL;
@@ -305,9 +221,9 @@ BEGIN
     DELETE FROM headrace.edges
     USING unnest(ids) AS lost (id)
     WHERE edges.child_id = lost.id;
-    DELETE FROM headrace.jobs WHERE jobs.seq = ANY (gone);
+    DELETE FROM headrace.jobs WHERE jobs.seq = ANY (job_seqs);
     WITH deleted AS (
-        DELETE FROM headrace.bodies WHERE bodies.seq = ANY (gone) RETURNING bodies.id, bodies.seq
+        DELETE FROM headrace.bodies WHERE bodies.seq = ANY (job_seqs) RETURNING bodies.id, bodies.seq
     )
     INSERT INTO headrace.deleted_jobs (id, seq)
     SELECT deleted.id, deleted.seq
@@ -316,3 +232,51 @@ BEGIN
     RETURN TRUE;
 END;
 $$;
+
+-- fragment: tag_variables
+tag_names text[];
+tag_seqs bigint[];
+tag_lanes integer[];
+tag_earlies boolean[];
+tag_run_ats timestamptz[];
+
+-- fragment: take_tags_off
+-- What is to go is listed first and then looked up entry by entry: a join could start anywhere.
+SELECT
+    array_agg(had.tag),
+    array_agg(jobs.seq),
+    array_agg(jobs.lane),
+    array_agg(jobs.early),
+    array_agg(jobs.run_at)
+INTO tag_names, tag_seqs, tag_lanes, tag_earlies, tag_run_ats
+FROM unnest(job_seqs) AS own (seq)
+INNER JOIN headrace.jobs ON jobs.seq = own.seq
+INNER JOIN headrace.bodies ON bodies.seq = own.seq
+CROSS JOIN LATERAL unnest(bodies.tags) AS had (tag);
+IF tag_names IS NOT NULL THEN
+    -- Row by row, for the LIMIT: see lease_jobs.
+    DELETE FROM headrace.job_tags
+    USING unnest(tag_names, tag_seqs) AS had (tag, seq)
+    CROSS JOIN LATERAL (
+        SELECT own.ctid AS place
+        FROM headrace.job_tags AS own
+        WHERE own.tag = had.tag AND own.seq = had.seq
+        LIMIT 1
+    ) AS found
+    WHERE job_tags.ctid = found.place;
+    DELETE FROM headrace.ready_tags
+    USING unnest(tag_names, tag_lanes, tag_earlies, tag_run_ats, tag_seqs)
+    AS had (tag, lane, early, run_at, seq)
+    CROSS JOIN LATERAL (
+        SELECT line.ctid AS place
+        FROM headrace.ready_tags AS line
+        WHERE
+            line.tag = had.tag
+            AND line.lane = had.lane
+            AND line.early = had.early
+            AND line.run_at = had.run_at
+            AND line.seq = had.seq
+        LIMIT 1
+    ) AS found
+    WHERE ready_tags.ctid = found.place;
+END IF;
