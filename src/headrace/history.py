@@ -125,7 +125,12 @@ def _span(start: datetime | None, end: datetime) -> int | None:
 
 def detail_of(job: Job, dependencies: Iterable[Dependency]) -> bytes:
     """What analysis needs to know of a job besides the event's own columns; absent means unset."""
-    detail: dict[str, Any] = {
+    return msgspec.json.encode(details_of(job, dependencies))
+
+
+def details_of(job: Job, dependencies: Iterable[Dependency]) -> dict[str, Any]:
+    """The same before it is encoded, in order."""
+    details: dict[str, Any] = {
         "tags": job.tags,
         "max_attempts": job.max_attempts,
         "expires_at": job.expires_at,
@@ -137,9 +142,7 @@ def detail_of(job: Job, dependencies: Iterable[Dependency]) -> bytes:
         "limit_key": job.limit_key,
         "dependencies": [[item.job_id, item.kind] for item in dependencies],
     }
-    return msgspec.json.encode(
-        {name: value for name, value in detail.items() if value not in (None, (), [])}
-    )
+    return {name: value for name, value in details.items() if value not in (None, (), [])}
 
 
 def update_of(before: Job, after: Job) -> bytes:

@@ -34,6 +34,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """What was acknowledged survives the death of the process."""
     shared: bool
     """Several processes can use it at once."""
+    loads_in_bulk: bool = False
+    """It has a loader that takes rows of Arrow, past the manager's drafts of single jobs."""
 
 
 # --- inserting -----------------------------------------------------------------------------------

@@ -53,4 +53,4 @@ async def forget_staged(manager: JobManager, options: SinkOptions, write_id: str
 
 
 def loads_in_bulk(manager: JobManager) -> bool:
-    return manager.capabilities.name == "postgresql"
+    return manager.capabilities.loads_in_bulk

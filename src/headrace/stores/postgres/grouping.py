@@ -12,8 +12,6 @@ from headrace import history
 from headrace.model import Job
 from headrace.stores.postgres.values import us_or_none
 
-_SOME_KEY = "0c9e7f1a5d2b4a66"
-
 
 class Group(msgspec.Struct, frozen=True):
     """What rows have in common: a job that stands for all of them, its lane, and how long keys hold."""
@@ -66,6 +64,12 @@ def row_of(number: int, group: Group, now: datetime) -> dict[str, Any]:
 
 def _around_key(job: Job) -> tuple[bytes, bytes]:
     """The detail of an event of this job with a key: what stands before the key, and after it."""
-    written = history.detail_of(replace(job, key=_SOME_KEY), ())
-    head, _, tail = written.partition(f'"key":"{_SOME_KEY}"'.encode())
-    return head + b'"key":', tail
+    details = history.details_of(replace(job, key=""), ())
+    members = [
+        b"%b:%b" % (msgspec.json.encode(name), msgspec.json.encode(value))
+        for name, value in details.items()
+    ]
+    place = list(details).index("key")
+    before = b"".join(member + b"," for member in members[:place])
+    after = b"".join(b"," + member for member in members[place + 1 :])
+    return b'{%b"key":' % before, after + b"}"

@@ -57,7 +57,7 @@ from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
 class Verbs:
     """All verbs but those about connections. `hints` hears of each write that went through."""
 
-    capabilities = Capabilities(name="postgresql", durable=True, shared=True)
+    capabilities = Capabilities(name="postgresql", durable=True, shared=True, loads_in_bulk=True)
 
     def __init__(self, session: Session, sql: Sql, lanes: Lanes, hints: wait.Hinting) -> None:
         self._session = session
