@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from datetime import datetime
 
+from headrace.errors import StoreError
 from headrace.model import Job, State
 from headrace.stores.base import Backlog, KeyScope, Query, Tally
 from headrace.stores.postgres.lanes import Lanes
@@ -85,7 +87,14 @@ async def count(
             failures=failures,
         )
         for (of_tenant, queue, state), (jobs, delayed, failures) in sorted(sums.items())
+        if jobs
     ]
+
+
+async def fold_tallies(session: Session) -> None:
+    """Tally what events have told, so that counting has less to add. A server that cannot write can count."""
+    with contextlib.suppress(StoreError):
+        await session.write("fold_tallies")
 
 
 async def backlog(session: Session, tenant: str | None, queue: str | None) -> Backlog:

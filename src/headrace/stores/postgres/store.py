@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Self
@@ -53,6 +54,9 @@ from headrace.stores.postgres.leases import annotate, extend, lapsed, outlived
 from headrace.stores.postgres.session import CallersSession, PoolSession, Session
 from headrace.stores.postgres.sql import SCHEMA_DEFAULT, Sql
 
+FOLD_SECONDS = 10.0
+"""Whoever counts brings the tallies up to date this often, at most."""
+
 
 class Verbs:
     """All verbs but those about connections. `hints` hears of each write that went through."""
@@ -65,6 +69,7 @@ class Verbs:
         self._lanes = lanes
         self._claimer = Claimer(session, lanes)
         self._hints = hints
+        self._fold_at = 0.0
 
     async def now(self) -> datetime:
         ((moment,),) = await self._session.read("now")
@@ -158,9 +163,13 @@ class Verbs:
         queues: Sequence[str] | None = None,
         tags: Sequence[str] = (),
     ) -> Sequence[Tally]:
-        return await read.count(
+        found = await read.count(
             self._session, self._lanes, now, tenant=tenant, queues=queues, tags=tags
         )
+        if time.monotonic() >= self._fold_at and not self._session.is_callers:
+            self._fold_at = time.monotonic() + FOLD_SECONDS
+            await read.fold_tallies(self._session)
+        return found
 
     async def held(self, now: datetime, queues: Sequence[str]) -> Sequence[Held]:
         return await held(self._session, now, queues)

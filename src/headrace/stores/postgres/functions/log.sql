@@ -278,6 +278,8 @@ DECLARE
     gone_ids text[];
     gone_seqs bigint[];
 BEGIN
+    -- What is trimmed must have been counted.
+    PERFORM headrace.fold_tallies(FALSE);
     -- One at a time: each begins where the one before it has ended. Readers are not in the way.
     LOCK TABLE headrace.log_start IN SHARE UPDATE EXCLUSIVE MODE;
     SELECT log_start.xid, log_start.seq INTO start_xid, start_seq FROM headrace.log_start;
@@ -297,6 +299,7 @@ BEGIN
                 (events.xid, events.seq) > (start_xid, start_seq)
                 AND (upto_xid IS NULL OR (events.xid, events.seq) <= (upto_xid, upto_seq))
                 AND events.xid < pg_snapshot_xmin(pg_current_snapshot())
+                AND events.xid < (SELECT tally_place.xid FROM headrace.tally_place)
             ORDER BY events.xid, events.seq
             LIMIT the_limit
         ) AS front

@@ -221,7 +221,13 @@ BEGIN
     DELETE FROM headrace.edges
     USING unnest(ids) AS lost (id)
     WHERE edges.child_id = lost.id;
-    DELETE FROM headrace.jobs WHERE jobs.seq = ANY (job_seqs);
+    WITH deleted AS (
+        DELETE FROM headrace.jobs WHERE jobs.seq = ANY (job_seqs) RETURNING jobs.lane, jobs.state
+    )
+    INSERT INTO headrace.untallied (lane, state, jobs)
+    SELECT deleted.lane, deleted.state, count(*)
+    FROM deleted
+    GROUP BY deleted.lane, deleted.state;
     WITH deleted AS (
         DELETE FROM headrace.bodies WHERE bodies.seq = ANY (job_seqs) RETURNING bodies.id, bodies.seq
     )

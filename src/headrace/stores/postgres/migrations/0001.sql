@@ -246,6 +246,34 @@ CREATE TABLE headrace.deleted_jobs (
     PRIMARY KEY (id, seq)
 );
 
+-- How many jobs there are by lane and state, as far as the events of transactions before `tally_place` tell.
+-- Counting adds what is told from there on, so that it need not read the jobs. A lane's own numbers may be
+-- negative, since a job may change lanes: those of a tenant and queue together are right.
+CREATE TABLE headrace.tallies (
+    lane integer NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL,
+    PRIMARY KEY (lane, state)
+);
+
+-- No row: nothing has been tallied.
+CREATE TABLE headrace.tally_place (
+    xid xid8 NOT NULL
+);
+
+CREATE UNIQUE INDEX tally_place_only ON headrace.tally_place ((TRUE));
+
+-- Deleting a job writes no event: these are the jobs that were deleted since then.
+CREATE TABLE headrace.untallied (
+    xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
+    lane integer NOT NULL,
+    state text NOT NULL,
+    jobs bigint NOT NULL
+);
+
+-- The failures of jobs are counted from these: few, and of no other use.
+CREATE INDEX jobs_failing ON headrace.jobs (lane, state) INCLUDE (failures) WHERE failures > 0;
+
 -- Pauses of queues.
 CREATE TABLE headrace.pauses (
     queue text NOT NULL,

@@ -17,6 +17,9 @@ SELECT * FROM {calls.held_keys}
 -- name: count
 SELECT * FROM {calls.count_jobs}
 
+-- name: fold_tallies
+SELECT headrace.fold_tallies(TRUE)
+
 -- name: backlog
 -- Apart, so that each can be read by its own index. The length of a large payload is known without the payload.
 SELECT
