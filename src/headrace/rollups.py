@@ -23,6 +23,10 @@ ROWS_MAX = 2000
 """So many tenants and queues are told apart in one minute, or hour; what is more is counted together."""
 GROUPS_MAX = 500
 """So many error groups are told apart in one hour; what is more is counted together."""
+MARK_EVENTS = 1000
+"""Where a time lies in the log is remembered for one event out of so many …"""
+MARKS_MAX = 1000
+"""… and of so many in an hour; where there are more, of each other one."""
 OTHERS = "*"
 """Stands for the tenant and queue, or the type, of what is not told apart any more."""
 
@@ -119,8 +123,8 @@ class Span(msgspec.Struct, array_like=True):
     rows: list[Counts] = msgspec.field(default_factory=list)
     errors: list[ErrorCounts] = msgspec.field(default_factory=list)
     """Of an hour only."""
-    cursors: dict[int, str] = msgspec.field(default_factory=dict)
-    """Of an hour: by its minutes, where in the log to read on from for the first event of that minute."""
+    marks: list[tuple[int, str]] = msgspec.field(default_factory=list)
+    """Of an hour: of its first event, and of others at a distance, the time and the cursor before it."""
     step: int = 0
     """The last step of the rollup that is counted in."""
 
@@ -144,8 +148,9 @@ class Span(msgspec.Struct, array_like=True):
             else:
                 errors[named.key] = named
         self.errors = list(errors.values())
-        for minute, cursor in other.cursors.items():
-            self.cursors.setdefault(minute, cursor)
+        self.marks += other.marks
+        if len(self.marks) > MARKS_MAX:
+            self.marks = self.marks[::2]
 
 
 class Rollup(msgspec.Struct):
@@ -172,9 +177,8 @@ def roll(events: Iterable[Event], cursor: str, *, minutes_max: int) -> Rollup:
             if len(rolled.minutes) >= minutes_max:
                 break
             rolled.minutes[minute] = Span()
-            rolled.hours.setdefault(hour, Span()).cursors[(minute - hour) // MINUTE_US] = (
-                rolled.cursor
-            )
+        if hour not in rolled.hours or rolled.events % MARK_EVENTS == 0:
+            rolled.hours.setdefault(hour, Span()).marks.append((at_us, rolled.cursor))
         place = (minute, event.tenant, event.queue)
         pair = rows.get(place)
         if pair is None:

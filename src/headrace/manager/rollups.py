@@ -276,9 +276,9 @@ async def error_groups(
 
 
 async def cursor_at(context: Context, at: datetime) -> str:
-    """Hours know where each of their minutes begins in the log; within that minute events are read."""
+    """Hours know where some of their events stand in the log; from the nearest one on events are read."""
     head = _head(context, await find_record(context.store, HEAD, HEAD))
-    cursor = await _cursor_of_minute(context, at)
+    cursor = await _mark_before(context, to_us(at))
     if cursor is None and head.last_at is not None and head.last_at < at:
         cursor = head.cursor
     cursor = cursor or ""
@@ -295,17 +295,18 @@ async def cursor_at(context: Context, at: datetime) -> str:
             return cursor
 
 
-async def _cursor_of_minute(context: Context, at: datetime) -> str | None:
-    """Before the first event of the first minute from that time on that had any."""
-    asked = to_us(at)
-    hours = range(asked // HOUR_US * HOUR_US, to_us(context.now()) + 1, HOUR_US)
+async def _mark_before(context: Context, asked_us: int) -> str | None:
+    """The last mark of its hour that is older or, if none is, the first of the first hour that has any."""
+    now_us = to_us(context.now())
+    if asked_us < now_us - KEEP_US[HOUR]:
+        return None  # what was then is not known any more
+    hours = range(asked_us // HOUR_US * HOUR_US, now_us + 1, HOUR_US)
     for some in (hours[:1], hours[1:RANGE_HOURS_MAX]):
         for record in await context.store.records(HOUR, [rollups.name_of(one) for one in some]):
-            start = next(one for one in some if rollups.name_of(one) == record.name)
-            known = sorted(_span(record).cursors.items())
-            for minute, cursor in known:
-                if start + (minute + 1) * MINUTE_US > asked:
-                    return cursor
+            marks = sorted(_span(record).marks)
+            if marks:
+                older = [cursor for at_us, cursor in marks if at_us < asked_us]
+                return older[-1] if older else marks[0][1]
     return None
 
 
