@@ -111,6 +111,55 @@ async def test_a_failure_shows_its_stack_and_its_group_and_is_redriven(
     await expect(page.locator("#facts")).to_contain_text("Redriven as")
 
 
+async def test_a_failure_is_redriven_with_changed_arguments(site: Site, browser: Browser) -> None:
+    job = await submitted(site, payload={"to": "nobody"}, max_attempts=1)
+    running = await claimed(site)
+    await site.manager.fail(running.id, running.token, "no such address")
+    page = await browser.page(f"/job?id={job.id}")
+    await page.get_by_label("Arguments, as JSON").fill('{"to": "ada@example.org"}')
+    await page.get_by_role("button", name="Redrive it").click()
+    await expect(page.locator("#notice")).to_contain_text(job.id)
+    await expect(page.locator("#contents")).to_contain_text('"ada@example.org"')
+    heir = (await site.manager.redriven_as([job.id]))[job.id]
+    assert heir.payload == {"to": "ada@example.org"}
+
+
+async def test_one_group_of_dead_letters_is_redriven_while_the_server_dies(
+    site: Site, browser: Browser
+) -> None:
+    """Three groups; a dry run tells how many; the act goes on without the server, and counts exactly."""
+    sizes = {"timeout": 300, "gone": 120, "refused": 80}
+    for message, count in sizes.items():
+        await site.manager.submit_many([JobSpec(type=message, max_attempts=1)] * count)
+        for job in await site.manager.claim("w", limit=count, types=[message]):
+            await site.manager.fail(job.id, job.token, f"{message} by host 7", code=message)
+    page = await browser.page("/errors")
+    await expect(page.locator("#groups tbody tr")).to_have_count(3)
+    await page.locator("#groups tr", has_text="timeout").get_by_role("link", name="Redrive").click()
+    await expect(page.locator("#plan")).to_contain_text("300 jobs")
+    await page.get_by_label("Rate, at most").fill("200/s")
+    await page.get_by_role("button", name="Redrive 300 jobs").click()
+    await expect(page.locator("h1")).to_contain_text("Redrive")
+    await site.stop()
+    done = asyncio.create_task(_carried_on(site.manager))
+    await asyncio.sleep(0.5)
+    await site.start()
+    await expect(page.locator("h1 .badge")).to_have_text("done", timeout=20_000)
+    await expect(page.locator("#progress")).to_contain_text("300 done")
+    await done
+    made = await site.manager.stats(tags=[f"bulk={(await site.manager.bulk_acts())[0].id}"])
+    assert made.total == 300
+    assert (await site.manager.stats()).total == sum(sizes.values()) + 300
+    browser.complaints.clear()  # while it was away the browser told so
+
+
+async def _carried_on(manager: Any) -> None:
+    """What any worker's maintenance does."""
+    while any(not one.has_ended for one in await manager.bulk_acts()):
+        await manager.run_bulk_acts()
+        await asyncio.sleep(0.05)
+
+
 async def test_one_that_runs_is_cancelled(site: Site, browser: Browser) -> None:
     job = await submitted(site)
     running = await claimed(site)
@@ -192,6 +241,10 @@ async def test_a_worker_is_killed_while_somebody_looks(tmp_path: Path) -> None:
                 await manager.complete(again.id, again.token, "by the second")
                 await expect(page.locator("h1 .state")).to_have_text("completed")
                 await expect(page.locator(".lanes")).to_contain_text("lost")
+                await expect(page.locator(".lanes .late")).to_contain_text(
+                    "too late: worker-2 had it"
+                )
+                await expect(page.locator(".lanes .late")).to_contain_text("STALE_TOKEN")
                 await chromium.close()
                 assert browser.complaints == []
         finally:

@@ -13,8 +13,9 @@ from starlette.routing import Mount
 
 from headrace.dashboard import pages
 from headrace.dashboard.rendering import POLICY
+from headrace.errors import StaleToken
 from headrace.limits import QueueLimits
-from headrace.manager import JobManager
+from headrace.manager import Completed, JobManager
 from headrace.model import State
 from headrace.schedules import Every
 from headrace.server import create_app
@@ -67,6 +68,7 @@ PLACES = (
     *("/", "/jobs", "/jobs?state=dead&state=failed", "/errors", "/queues", "/queue?name=busy"),
     *("/queue?name=mail", "/workers", "/worker?name=worker-1", "/schedules", "/batches"),
     *("/batch?id=gallery", "/limits", "/limits?queue=busy", "/history", "/history?range=30d"),
+    *("/bulk", "/bulk/new?act=redrive&state=dead", "/bulk/new?act=cancel&queue=mail", "/audit"),
     *("/system", "/tokens", "/search?q=nothing-like-it", "/sign-in"),
 )
 
@@ -474,3 +476,94 @@ async def test_no_address_puts_words_onto_a_page(dashboard: Dashboard) -> None:
     assert "555" not in shown.text
     shown = await browser.get("/", params={"notice": "paused", "about": "<b>x</b>"})
     assert "&lt;b&gt;x&lt;/b&gt;" in shown.text
+
+
+async def test_a_redrive_takes_changed_arguments_and_leaves_equal_ones(
+    dashboard: Dashboard,
+) -> None:
+    manager = dashboard.manager
+    browser = dashboard.open_to_all()
+    made = []
+    for text in ('{\r\n  "n": 12345678901234567890123\r\n}', '{"n": 98765432109876543210987}'):
+        job = (
+            await manager.submit(
+                JobSpec(type="one", payload={"n": 12345678901234567890123}, max_attempts=1)
+            )
+        ).job
+        (claimed,) = await manager.claim("w", types=["one"])
+        await manager.fail(claimed.id, claimed.token, "no")
+        answer = await browser.post("/acts/redrive", data={"id": job.id, "payload": text})
+        assert answer.status_code == 303, answer.text
+        heir = (await manager.redriven_as([job.id]))[job.id]
+        made.append(heir.payload)
+        await manager.cancel([heir.id])
+    assert made == [{"n": 12345678901234567890123}, {"n": 98765432109876543210987}]
+    wrong = await browser.post("/acts/redrive", data={"id": job.id, "payload": "{"})
+    assert (wrong.status_code, "no JSON" in wrong.text) == (400, True)
+
+
+async def test_a_group_of_errors_is_redriven_after_a_dry_run(dashboard: Dashboard) -> None:
+    manager = dashboard.manager
+    for number in range(30):
+        await manager.submit(JobSpec(type="feed", max_attempts=1, payload=number))
+    claimed = await manager.claim("w", limit=30)
+    for number, job in enumerate(claimed):
+        await manager.fail(job.id, job.token, f"answered {500 + number}" if number < 20 else "gone")
+    browser = await dashboard.signed_in()
+    page = Markup((await browser.get("/errors")).text)
+    hrefs = [one for one in page.links() if one.startswith("/bulk/new?")]
+    assert len(hrefs) == 2
+    plan = await browser.get(hrefs[0])
+    assert "20 jobs" in Markup(plan.text).text
+    assert (await manager.stats()).total == 30
+    fields = {
+        one["name"]: one["value"]
+        for one in Markup(plan.text).all("input")
+        if one.get("type") == "hidden" and one["name"] != "id"
+    }
+    answer = await browser.post("/acts/bulk", data={**fields, "rate": "1000/s"})
+    assert answer.status_code == 303, answer.text
+    place = answer.headers["location"]
+    assert "0 done" in (await browser.get(place)).text
+    while (await manager.run_bulk_acts()).next_at is not None:
+        pass
+    page = Markup((await browser.get(place)).text)
+    assert "20 done" in page.text
+    assert "20 were expected" in page.text
+    assert (await manager.stats()).total == 50
+    rows = Markup((await browser.get("/audit")).text).text
+    assert "start_bulk" in rows
+    assert "somebody" in rows
+
+
+async def test_a_bulk_act_is_stopped(dashboard: Dashboard) -> None:
+    manager = dashboard.manager
+    for _ in range(5):
+        await manager.submit(JobSpec(type="one"))
+    browser = dashboard.open_to_all()
+    answer = await browser.post(
+        "/acts/bulk", data={"act": "cancel", "type": "one", "expected": "5"}
+    )
+    (begun,) = await manager.bulk_acts()
+    stopped = await browser.post("/acts/stop-bulk", data={"id": begun.id})
+    assert stopped.status_code == 303
+    await manager.run_bulk_acts()
+    assert (await manager.bulk_act(begun.id)).has_ended
+    nothing = await browser.post("/acts/bulk", data={"act": "cancel"})
+    assert (nothing.status_code, answer.status_code) == (400, 303)
+
+
+async def test_writes_that_came_too_late_stand_with_their_attempt(dashboard: Dashboard) -> None:
+    manager = dashboard.manager
+    job = (await manager.submit(JobSpec(type="one"))).job
+    (first,) = await manager.claim("zombie")
+    await manager.expire_worker("zombie")
+    (second,) = await manager.claim("second")
+    with pytest.raises(StaleToken):
+        await manager.complete(first.id, first.token, "too late")
+    await manager.complete(second.id, second.token, "in time")
+    await manager.settle([Completed(job_id=first.id, token=first.token, known=first)])
+    text = Markup((await dashboard.open_to_all().get("/job", params={"id": job.id})).text).text
+    assert re.search(r"zombie tried to complete, too late ?: second had it, attempt 2", text), text
+    assert re.search(r"a worker tried to complete, too late ?: second had it, attempt 2", text)
+    assert "STALE_TOKEN" in text

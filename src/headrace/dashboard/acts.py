@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
 
 from msgspec import UNSET
@@ -11,7 +12,11 @@ from starlette.requests import Request
 
 from headrace import validation
 from headrace.dashboard.asked import Asked
+from headrace.dashboard.contents import laid_out
+from headrace.dashboard.views.bulk import matching
+from headrace.dashboard.views.jobs import Filters
 from headrace.dashboard.words import jobs_counted
+from headrace.envelope import published
 from headrace.errors import InvalidInput, RequestTooLarge
 from headrace.limits import QueueLimits, Rate
 from headrace.tokens import Scope
@@ -59,25 +64,25 @@ class Form:
         except ValueError as error:
             raise InvalidInput(f"the form cannot be read: {error}; nothing was changed") from error
 
-    def get(self, name: str) -> str | None:
+    def word(self, name: str) -> str | None:
         """None where it is missing or empty."""
         return next((value for key, value in self._fields if key == name), None)
 
     def need(self, name: str) -> str:
-        value = self.get(name)
+        value = self.word(name)
         if value is None:
             raise InvalidInput(f"the form says no {name}; nothing was changed")
         return value
 
-    def all(self, name: str) -> list[str]:
-        return [value for key, value in self._fields if key == name]
+    def words(self, name: str) -> tuple[str, ...]:
+        return tuple(value for key, value in self._fields if key == name)
 
 
 async def pause(asked: Asked, form: Form) -> Done:
     queue = form.need("queue")
     await asked.manager.pause(queue)
     return Done(
-        asked.links.own(form.get("back")) or asked.links.to("queue", name=queue), "paused", queue
+        asked.links.own(form.word("back")) or asked.links.to("queue", name=queue), "paused", queue
     )
 
 
@@ -85,19 +90,27 @@ async def resume(asked: Asked, form: Form) -> Done:
     queue = form.need("queue")
     await asked.manager.resume(queue)
     return Done(
-        asked.links.own(form.get("back")) or asked.links.to("queue", name=queue), "resumed", queue
+        asked.links.own(form.word("back")) or asked.links.to("queue", name=queue), "resumed", queue
     )
 
 
 async def cancel(asked: Asked, form: Form) -> Done:
     job_id = (await asked.manager.get(form.need("id"))).id
-    await asked.manager.cancel([job_id], reason=form.get("reason"))
+    await asked.manager.cancel([job_id], reason=form.word("reason"))
     return Done(asked.links.to("job", id=job_id), "cancelled", job_id)
 
 
 async def redrive(asked: Asked, form: Form) -> Done:
-    job_id = form.need("id")
-    submitted = await asked.manager.redrive([job_id])
+    """With the arguments of the form where they are others than the job's own."""
+    job = await asked.manager.get(form.need("id"))
+    payload: Any = UNSET
+    text = form.word("payload")
+    if text is not None and asked.sees_contents:
+        own = laid_out(published(job.payload_json))
+        if text.replace("\r\n", "\n").strip() != own.strip():
+            payload = _json(text)
+    job_id = job.id
+    submitted = await asked.manager.redrive([job_id], payload=payload)
     return Done(asked.links.to("job", id=submitted.jobs[0].id), "redriven", job_id)
 
 
@@ -109,7 +122,7 @@ async def delete(asked: Asked, form: Form) -> Done:
 
 async def update(asked: Asked, form: Form) -> Done:
     job_id = form.need("id")
-    priority, tag = form.get("priority"), form.get("add_tag")
+    priority, tag = form.word("priority"), form.word("add_tag")
     await asked.manager.update(
         job_id,
         priority=UNSET if priority is None else validation.check_priority(priority),
@@ -124,10 +137,37 @@ async def reschedule(asked: Asked, form: Form) -> Done:
     return Done(asked.links.to("job", id=job_id), "rescheduled")
 
 
+def _json(text: str) -> Any:
+    try:
+        return json.loads(text)  # of any size, numbers included
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(f"the arguments are no JSON: {error}; nothing was submitted") from None
+
+
+async def begin_bulk(asked: Asked, form: Form) -> Done:
+    """On all that match: the filters of the dry run come with the form."""
+    filters = Filters.given(form)
+    rate, expected = form.word("rate"), form.word("expected")
+    begun = await asked.manager.start_bulk(
+        form.need("act"),
+        matching(form, filters, asked.now),
+        rate=None if rate is None else Rate.parse(rate),
+        reason=form.word("reason"),
+        expected=int(expected) if expected is not None and expected.isdecimal() else None,
+    )
+    return Done(asked.links.to("bulk/act", id=begun.id), "bulk-begun")
+
+
+async def stop_bulk(asked: Asked, form: Form) -> Done:
+    act_id = form.need("id")
+    await asked.manager.cancel_bulk(act_id)
+    return Done(asked.links.to("bulk/act", id=act_id), "bulk-stopped")
+
+
 async def selected(asked: Asked, form: Form) -> Done:
     """What is ticked in a list: each act is done in one step, to all of them or to none."""
-    ids = form.all("id")
-    back = asked.links.own(form.get("back")) or asked.links.to("jobs")
+    ids = form.words("id")
+    back = asked.links.own(form.word("back")) or asked.links.to("jobs")
     if not ids:
         return Done(back, "nothing")
     about = jobs_counted(len(ids))
@@ -192,8 +232,8 @@ def limits_of(form: Form) -> QueueLimits:
         tenant_concurrency=_count(form, "tenant_concurrency"),
         rate=_rate(form, "rate"),
         key_rate=_rate(form, "key_rate"),
-        fair=form.get("fair") is not None,
-        weights=_weights(form.get("weights") or ""),
+        fair=form.word("fair") is not None,
+        weights=_weights(form.word("weights") or ""),
         waiting_jobs_max=_count(form, "waiting_jobs_max"),
         waiting_bytes_max=_count(form, "waiting_bytes_max"),
         tenant_waiting_jobs_max=_count(form, "tenant_waiting_jobs_max"),
@@ -202,7 +242,7 @@ def limits_of(form: Form) -> QueueLimits:
 
 
 def _count(form: Form, name: str) -> int | None:
-    text = form.get(name)
+    text = form.word(name)
     if text is None:
         return None
     if not text.strip().isdecimal():
@@ -212,7 +252,7 @@ def _count(form: Form, name: str) -> int | None:
 
 def _rate(form: Form, name: str) -> Rate | None:
     """`5/s`, `100/m`, `5/10s`, and the most at once after `burst`."""
-    text = form.get(name)
+    text = form.word(name)
     return None if text is None else Rate.parse(text, _count(form, f"{name}_burst"))
 
 
@@ -253,6 +293,8 @@ ACTS: Mapping[str, Right] = {
     "update": Right(update, (Scope.OPERATE,)),
     "reschedule": Right(reschedule, (Scope.OPERATE,)),
     "selected": Right(selected, (Scope.OPERATE,)),
+    "bulk": Right(begin_bulk, (Scope.OPERATE,)),
+    "stop-bulk": Right(stop_bulk, (Scope.OPERATE,)),
     "schedule": Right(schedule, (Scope.OPERATE,)),
     "expire-worker": Right(expire_worker, (Scope.ADMIN,), for_operators=True),
     "limits": Right(set_limits, (Scope.ADMIN,), for_operators=True),

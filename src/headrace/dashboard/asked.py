@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.datastructures import QueryParams
 
@@ -13,6 +13,18 @@ from headrace.dashboard.links import Links
 from headrace.dashboard.same import Same
 from headrace.manager import JobManager
 from headrace.tokens import Scope
+
+
+class Values(Protocol):
+    """Named values that a viewer has given: in an address, or in a form."""
+
+    def word(self, name: str) -> str | None:
+        """One of that name; None where it is missing or empty."""
+        ...
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """All of that name, without those that are empty."""
+        ...
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ SECTIONS = (
     Section("batches", "Batches", "b", ("batch",)),
     Section("history", "History", "h", group="More"),
     Section("limits", "Limits", "l", group="More"),
+    Section("bulk", "Bulk acts", "u", ("bulk/new", "bulk/act"), group="More"),
     Section("system", "System", "y", group="More"),
+    Section("audit", "Audit", "a", group="More"),
     Section("tokens", "Tokens", "t", group="More", for_operators=True),
 )

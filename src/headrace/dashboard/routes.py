@@ -16,7 +16,9 @@ from headrace.dashboard.asked import Asked, View
 from headrace.dashboard.links import Links
 from headrace.dashboard.rendering import HEADERS, respond
 from headrace.dashboard.views import (
+    audit,
     batches,
+    bulk,
     content,
     errors,
     history,
@@ -33,6 +35,7 @@ from headrace.dashboard.views import (
 )
 from headrace.errors import (
     BatchNotFound,
+    BulkActNotFound,
     Forbidden,
     HeadraceError,
     InvalidInput,
@@ -73,6 +76,10 @@ PAGES = (
     Page("/batches", batches.batches),
     Page("/batch", batches.batch),
     Page("/history", history.history),
+    Page("/bulk", bulk.bulk_acts),
+    Page("/bulk/new", bulk.new, Scope.OPERATE),
+    Page("/bulk/act", bulk.bulk_act),
+    Page("/audit", audit.audit),
     Page("/limits", limits.limits),
     Page("/system", system.system),
     Page("/tokens", tokens.tokens, Scope.ADMIN, for_operators=True),
@@ -113,7 +120,7 @@ async def _admit(service: Service, request: Request) -> Admitted:
     else:
         tenant = None
     asked = Asked(
-        manager=manager,
+        manager=manager.acting_as(access.actor),
         scopes=access.scopes,
         links=Links(root_of(request), tenant),
         query=request.query_params,
@@ -249,6 +256,7 @@ async def _answered(
 _STATUS: Mapping[type[HeadraceError], int] = {
     JobNotFound: 404,
     BatchNotFound: 404,
+    BulkActNotFound: 404,
     ScheduleNotFound: 404,
     Forbidden: 403,
     Refusal: 409,

@@ -29,7 +29,7 @@ async def serve(service: Service, request: Request, links: Links) -> Response:
         return _form(request, links, back, wrong=False)
     check_origin(request)
     form = await Form.read(request, FORM_BYTES_MAX)
-    secret = (form.get("token") or "").strip()
+    secret = (form.word("token") or "").strip()
     access = await service.access_by_secret(secret)
     if access is None:
         await asyncio.sleep(WRONG_SECONDS)

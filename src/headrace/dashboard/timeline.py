@@ -27,8 +27,12 @@ class Refused:
     at: datetime
     worker: str | None
     attempt: int | None
+    """Whose write it was; None, as the worker: the write did not say."""
     verb: str
     code: str
+    held_by: str | None = None
+    held_attempt: int | None = None
+    """Who had the job by then, or had it last."""
 
 
 @dataclass(frozen=True)
@@ -87,13 +91,20 @@ class Lane:
         drawn += (
             _mark(
                 axis.percent(late.at),
-                f"{late.worker} tried to {late.verb} at {duration.stamp_ms(late.at)}: refused, {late.code}",
+                f"{late.worker or 'a worker'} tried to {late.verb} at {duration.stamp_ms(late.at)}: "
+                f"refused, {late.code}",
             )
             for late in self.refused
         )
         return Markup(
             '<svg class="attempt" height="20" role="img" aria-label="{}">{}</svg>'
         ).format(title, Markup("").join(drawn))
+
+
+def strays(refused: Sequence[Refused], shown: Sequence[Lane]) -> list[Refused]:
+    """Those that stand with no attempt."""
+    known = {lane.attempt.attempt for lane in shown}
+    return [late for late in refused if late.attempt not in known]
 
 
 def lanes(

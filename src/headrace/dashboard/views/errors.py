@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -12,9 +11,10 @@ from headrace.dashboard.links import Value
 from headrace.dashboard.same import Same, command, curl
 from headrace.manager import ErrorGroup
 from headrace.manager.bulk import group_of
+from headrace.manager.matching import fingerprint_of
 from headrace.model import Job, State
 
-LOOKED_AT = 1000
+LOOKED_AT = 500
 """The newest failures: groups are made of them, and the page says how far back they go."""
 TREND_PARTS = 24
 ATTEMPTS_SPAN = timedelta(days=1)
@@ -29,11 +29,14 @@ class Group:
     jobs: list[Job] = field(default_factory=list)
 
     @property
+    def fingerprint(self) -> str | None:
+        """The same as the group of its attempts has."""
+        return fingerprint_of(self.newest)
+
+    @property
     def key(self) -> str:
         """Tells it from the others, and nothing of what it says."""
-        one = self.error
-        named = (one.queue, one.type, one.state, one.category, one.code, one.message)
-        return hashlib.blake2b(repr(named).encode(), digest_size=8).hexdigest()
+        return f"{self.error.queue}/{self.error.state}/{self.fingerprint}"
 
     @property
     def count(self) -> int:
@@ -102,6 +105,7 @@ async def errors(asked: Asked) -> View:
             "until": until,
             "is_all": page.cursor is None,
             "states_asked": states,
+            "looked_at": LOOKED_AT,
             "attempts": await asked.manager.error_groups(
                 until - ATTEMPTS_SPAN, until, queues=queues or None, types=types or None, limit=50
             ),

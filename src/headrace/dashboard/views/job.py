@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from headrace import history
@@ -12,6 +13,7 @@ from headrace.dashboard.asked import Asked, View
 from headrace.dashboard.same import Same, command, curl
 from headrace.manager import Explanation
 from headrace.manager.explanation import Why
+from headrace.manager.refusals import KEEP_DAYS
 from headrace.manager.retention import REDRIVABLE
 from headrace.model import LEASED, TERMINAL, Event, Job, State
 
@@ -21,6 +23,7 @@ EVENTS_SHOWN = 200
 GRAPH_NODES = 200
 GRAPH_DEPTH = 4
 LOG_SHOWN = 200
+REFUSED_KEPT = timedelta(days=KEEP_DAYS)
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,8 @@ async def job(asked: Asked) -> View:
     past = moment is not None and not moment.is_last
     seen = events if moment is None else events[: moment.index]
     until = seen[-1].at if past and seen else asked.now
+    refused = await _refused(asked, found, until)
+    lanes = timeline.lanes(found.created_at, history.attempts(seen), until, refused)
     explanation = None if past else await asked.manager.explain(found.id)
     return View(
         "job.html",
@@ -58,7 +63,8 @@ async def job(asked: Asked) -> View:
             "moment": moment,
             "explanation": explanation,
             "mends": () if explanation is None else mends(asked, explanation),
-            "lanes": timeline.lanes(found.created_at, history.attempts(seen), until),
+            "lanes": lanes,
+            "strays": timeline.strays(refused, lanes),
             "events": seen[-EVENTS_SHOWN:][::-1],
             "events_left_out": max(0, len(seen) - EVENTS_SHOWN),
             "all_events": events,
@@ -120,6 +126,19 @@ async def _drawing(asked: Asked, found: Job) -> Any:
     nodes = [graph.Node(one.id, one.type, one.state) for one in around.nodes]
     edges = [(link.before, link.after) for link in around.links]
     return graph.draw(graph.lay_out(nodes, edges), asked.links, here=found.id)
+
+
+async def _refused(asked: Asked, found: Job, until: datetime) -> list[timeline.Refused]:
+    """Writes that came too late, up to the moment that is looked at."""
+    since = max(found.created_at, asked.now - REFUSED_KEPT)
+    noted = await asked.manager.refused_writes(since, job_id=found.id)
+    return [
+        timeline.Refused(
+            one.at, one.worker, one.attempt, one.verb, one.code, one.held_by, one.held_attempt
+        )
+        for one in noted.writes[::-1]
+        if one.at <= until or found.is_terminal
+    ]
 
 
 @dataclass(frozen=True)

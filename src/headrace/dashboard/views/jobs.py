@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from headrace import duration
-from headrace.dashboard.asked import Asked, View
+from headrace.dashboard.asked import Asked, Values, View
 from headrace.dashboard.links import Value
 from headrace.dashboard.same import Same, command, curl
 from headrace.errors import InvalidInput
@@ -38,16 +38,16 @@ class Filters:
     oldest_first: bool = False
 
     @classmethod
-    def asked(cls, asked: Asked) -> Filters:
+    def given(cls, values: Values) -> Filters:
         return cls(
-            states=asked.words("state"),
-            queues=asked.words("queue"),
-            types=asked.words("type"),
-            tags=asked.words("tag"),
-            worker=asked.word("worker"),
-            since=asked.word("since"),
-            until=asked.word("until"),
-            oldest_first=asked.word("order") == "oldest",
+            states=values.words("state"),
+            queues=values.words("queue"),
+            types=values.words("type"),
+            tags=values.words("tag"),
+            worker=values.word("worker"),
+            since=values.word("since"),
+            until=values.word("until"),
+            oldest_first=values.word("order") == "oldest",
         )
 
     @property
@@ -116,7 +116,7 @@ def duration_of(text: str) -> timedelta:
 
 
 async def jobs(asked: Asked) -> View:
-    filters = Filters.asked(asked)
+    filters = Filters.given(asked)
     cursor = asked.word("cursor")
     page = await filters.find(asked, limit=PAGE_JOBS, cursor=cursor)
     last = page.jobs[-1] if page.jobs else None

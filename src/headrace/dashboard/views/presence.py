@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from headrace.dashboard.asked import Asked
+from headrace.manager.presence import is_draining
 from headrace.stores.base import WorkerSeen
 
 SEEN_SECONDS = 3600.0
@@ -33,11 +34,21 @@ class Worker:
     @property
     def place(self) -> str:
         """Host and process, where it says so."""
-        return ""
+        process = self.seen.process
+        return "" if process is None else f"{process.host}:{process.pid}"
 
     @property
-    def facts(self) -> list[tuple[str, str]]:
-        return []
+    def is_draining(self) -> bool:
+        """It claims no more, and ends when what it runs has ended."""
+        return is_draining(self.seen)
+
+    @property
+    def version(self) -> str | None:
+        return None if self.seen.process is None else self.seen.process.version
+
+    @property
+    def started_at(self) -> datetime | None:
+        return None if self.seen.process is None else self.seen.process.started_at
 
 
 async def seen_lately(asked: Asked, seconds: float = SEEN_SECONDS) -> list[Worker]:
