@@ -79,6 +79,6 @@ def iso(at: datetime) -> str:
 
 
 def short_id(job_id: str) -> str:
-    """The head of a random id; another one as it is."""
-    is_random = len(job_id) == 36 and job_id.count("-") == 4  # noqa: PLR2004 - a UUID
-    return job_id[:SHORT_ID_CHARS] if is_random else job_id
+    """The end of a UUID, which differs from job to job (its head may be a time); another id as it is."""
+    is_uuid = len(job_id) == 36 and job_id.count("-") == 4  # noqa: PLR2004 - a UUID
+    return f"…{job_id[-SHORT_ID_CHARS:]}" if is_uuid else job_id

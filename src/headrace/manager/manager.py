@@ -557,12 +557,15 @@ class JobManager:
         seen = await presence.workers(self.store, validation.check_time(since, "since"))
         return tuple(worker for worker in seen if self.tenant in (None, worker.tenant))
 
-    async def diagnose(self, *, runs: Callable[[str], bool] | None = None) -> tuple[Finding, ...]:
+    async def diagnose(
+        self, *, runs: Callable[[str], bool] | None = None, quick: bool = False
+    ) -> tuple[Finding, ...]:
         """The health of the store, and whether its jobs are looked after.
 
-        `runs` says of a type whether there is a task for it: then schedules without one are named.
+        `runs` says of a type whether there is a task for it: then schedules without one are named. `quick`
+        leaves out what the store says of itself, which may take as long as reading all of it.
         """
-        return await diagnosis.diagnose(self._context, runs)
+        return await diagnosis.diagnose(self._context, runs, quick=quick)
 
     async def events(
         self, *, after: str = "", job_id: str | None = None, limit: int = 1000

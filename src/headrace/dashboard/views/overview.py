@@ -18,7 +18,7 @@ async def overview(asked: Asked) -> View:
     manager = asked.manager
     seen = await manager.overview()
     rows = depths.by_queue(seen, await manager.pauses(), await manager.limits())
-    findings = [one for one in await manager.diagnose() if one.health is not Health.OK]
+    findings = [one for one in await manager.diagnose(quick=True) if one.health is not Health.OK]
     failures = await manager.find(
         states=(State.FAILED, State.DEAD), newest_first=True, limit=FAILURES_SHOWN
     )

@@ -59,7 +59,6 @@ async def queue(asked: Asked) -> View:
             "limits": limits,
             "held": held,
             "explanation": explanation,
-            "told_head": "Why does nothing start?" if explanation.ready else "What is going on",
             "slots": _slots(limits, len(held.jobs)),
             "waiting": waiting.jobs,
             "bad": bad.jobs,

@@ -40,7 +40,9 @@ async def system(asked: Asked) -> View:
                 "Who reads the log", command("events", "readers"), curl(asked.address, "/readers")
             ),
         ),
-        every_seconds=10.0,
+        # What the store says of itself may take as long as reading all of it: when somebody asks.
+        topics=(),
+        every_seconds=None,
     )
 
 
