@@ -47,10 +47,11 @@ chromium: # Debian's browser, where it can be installed; the tests say so where 
 	       && apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } \
 	  || echo "Chromium is not here and cannot be installed: its tests will be skipped"
 
-demo: $(LAKE) ## Run the demonstration: jobs, then the pipeline on Spark and a report
+demo: $(LAKE) ## Run the demonstration: jobs, the pipeline on Spark and a report, the dashboard
 	@folder=$$(mktemp -d -t headrace-demo-XXXXXX) \
 	  && $(BIN)/python examples/demo.py $$folder \
-	  && $(BIN)/python examples/lake.py sqlite:///$$folder/jobs.db $$folder/lake
+	  && $(BIN)/python examples/lake.py sqlite:///$$folder/jobs.db $$folder/lake \
+	  && $(BIN)/python examples/dashboard.py sqlite:///$$folder/jobs.db
 
 bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 	$(BIN)/python bench/drain.py

@@ -516,8 +516,8 @@ async def test_a_group_of_errors_is_redriven_after_a_dry_run(dashboard: Dashboar
     plan = await browser.get(hrefs[0])
     assert "20 jobs" in Markup(plan.text).text
     assert (await manager.stats()).total == 30
-    fields = {
-        one["name"]: one["value"]
+    fields: dict[str, Any] = {
+        str(one["name"]): one["value"]
         for one in Markup(plan.text).all("input")
         if one.get("type") == "hidden" and one["name"] != "id"
     }
@@ -567,3 +567,23 @@ async def test_writes_that_came_too_late_stand_with_their_attempt(dashboard: Das
     assert re.search(r"zombie tried to complete, too late ?: second had it, attempt 2", text), text
     assert re.search(r"a worker tried to complete, too late ?: second had it, attempt 2", text)
     assert "STALE_TOKEN" in text
+
+
+async def test_a_search_says_how_far_it_looked(dashboard: Dashboard) -> None:
+    ids = await fill(dashboard.manager)
+    browser = dashboard.open_to_all()
+    for query, name in (
+        ({"text": "12345678901234567890123"}, "waits"),
+        ({"code": "ValueError"}, "fails"),
+        ({"id_prefix": ids["done"][:30], "state": "completed"}, "done"),
+        ({"ended_since": "1h", "state": "dead"}, "fails"),
+    ):
+        page = Markup((await browser.get("/jobs", params=query)).text)
+        rows = [one["data-key"] for one in page.all("tr") if "data-row" in one]
+        assert rows == [ids[name]], query
+        assert "all there are" in page.text
+    nothing = Markup((await browser.get("/jobs", params={"text": "not to be found"})).text)
+    assert "No job matches." in nothing.text
+    assert "Looked at" in nothing.text
+    reader = await dashboard.signed_in(Scope.READ)
+    assert (await reader.get("/jobs", params={"text": "1234"})).status_code == 403

@@ -105,7 +105,7 @@ def _run(name: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def test_every_example_is_tested() -> None:
     names = {path.name for path in EXAMPLES.glob("*.py") if not path.name.startswith("web_")}
-    assert names == {*EXPECTED, "demo.py", "enrich.py", "jobs.py", "lake.py"}
+    assert names == {*EXPECTED, "dashboard.py", "demo.py", "enrich.py", "jobs.py", "lake.py"}
 
 
 @pytest.mark.parametrize("name", EXPECTED)

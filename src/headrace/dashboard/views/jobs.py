@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
 
 from headrace import duration
 from headrace.dashboard.asked import Asked, Values, View
 from headrace.dashboard.links import Value
 from headrace.dashboard.same import Same, command, curl
-from headrace.errors import InvalidInput
-from headrace.manager import Found
+from headrace.errors import Forbidden, InvalidInput
 from headrace.model import LEASED, TERMINAL, Job, State
 
 PAGE_JOBS = 50
@@ -35,6 +35,15 @@ class Filters:
     worker: str | None = None
     since: str | None = None
     until: str | None = None
+    codes: tuple[str, ...] = ()
+    error_group: str | None = None
+    key: str | None = None
+    correlation_id: str | None = None
+    id_prefix: str | None = None
+    text: str | None = None
+    """In the arguments, in whatever case."""
+    ended_since: str | None = None
+    ended_until: str | None = None
     oldest_first: bool = False
 
     @classmethod
@@ -47,6 +56,14 @@ class Filters:
             worker=values.word("worker"),
             since=values.word("since"),
             until=values.word("until"),
+            codes=values.words("code"),
+            error_group=values.word("error_group"),
+            key=values.word("key"),
+            correlation_id=values.word("correlation_id"),
+            id_prefix=values.word("id_prefix"),
+            text=values.word("text"),
+            ended_since=values.word("ended_since"),
+            ended_until=values.word("ended_until"),
             oldest_first=values.word("order") == "oldest",
         )
 
@@ -61,6 +78,14 @@ class Filters:
             "worker": self.worker,
             "since": self.since,
             "until": self.until,
+            "code": self.codes,
+            "error_group": self.error_group,
+            "key": self.key,
+            "correlation_id": self.correlation_id,
+            "id_prefix": self.id_prefix,
+            "text": self.text,
+            "ended_since": self.ended_since,
+            "ended_until": self.ended_until,
             "order": "oldest" if self.oldest_first else None,
         }
 
@@ -80,20 +105,67 @@ class Filters:
                 found.append((name, str(one), {**self.query, name: left}))
         return found
 
-    def find(self, asked: Asked, *, limit: int, cursor: str | None) -> Found:
-        now = asked.now
-        return asked.manager.find(
-            queues=self.queues or None,
-            types=self.types or None,
-            states=self.states or None,
-            tags=self.tags,
-            assignee=self.worker,
-            created_from=None if self.since is None else moment(self.since, now),
-            created_before=None if self.until is None else moment(self.until, now),
-            newest_first=not self.oldest_first,
-            limit=limit,
-            cursor=cursor,
+    @property
+    def are_searched(self) -> bool:
+        """Some of them are compared job by job: the store has no index for them."""
+        return bool(self.codes) or any(
+            one is not None
+            for one in (
+                *(self.error_group, self.key, self.correlation_id, self.id_prefix, self.text),
+                *(self.ended_since, self.ended_until),
+            )
         )
+
+    async def read(self, asked: Asked, cursor: str | None) -> Listed:
+        """A page of what matches, as far as one answer looks."""
+        now = asked.now
+
+        def time(text: str | None) -> datetime | None:
+            return None if text is None else moment(text, now)
+
+        stored: dict[str, Any] = {
+            "queues": self.queues or None,
+            "types": self.types or None,
+            "states": self.states or None,
+            "tags": self.tags,
+            "assignee": self.worker,
+            "created_from": time(self.since),
+            "created_before": time(self.until),
+            "newest_first": not self.oldest_first,
+            "limit": PAGE_JOBS,
+            "cursor": cursor,
+        }
+        if not self.are_searched:
+            page = await asked.manager.find(**stored)
+            last = page.jobs[-1].created_at if page.jobs else None
+            return Listed(page.jobs, page.cursor, last, len(page.jobs))
+        if self.text is not None and not asked.sees_contents:
+            raise Forbidden("searching what is in jobs needs the scope read:payload")
+        found = await asked.manager.search(
+            **stored,
+            codes=self.codes or None,
+            error_group=self.error_group,
+            key=self.key,
+            correlation_id=self.correlation_id,
+            id_prefix=self.id_prefix,
+            text=self.text,
+            ended_from=time(self.ended_since),
+            ended_before=time(self.ended_until),
+        )
+        jobs = await asked.manager.look_up([row.id for row in found.rows])
+        listed = [jobs[row.id] for row in found.rows if row.id in jobs]
+        return Listed(listed, found.cursor, found.looked_until, found.looked, found.withheld)
+
+
+class Listed(NamedTuple):
+    """Some jobs, and how far was looked for them."""
+
+    jobs: Sequence[Job]
+    cursor: str | None
+    looked_until: datetime | None
+    looked: int
+    withheld: int = 0
+    """So many cannot be searched for text: they are encrypted, and their key is not here."""
 
 
 def moment(text: str, now: datetime) -> datetime:
@@ -118,8 +190,7 @@ def duration_of(text: str) -> timedelta:
 async def jobs(asked: Asked) -> View:
     filters = Filters.given(asked)
     cursor = asked.word("cursor")
-    page = await filters.find(asked, limit=PAGE_JOBS, cursor=cursor)
-    last = page.jobs[-1] if page.jobs else None
+    page = await filters.read(asked, cursor)
     return View(
         "jobs.html",
         "Jobs",
@@ -130,7 +201,9 @@ async def jobs(asked: Asked) -> View:
             if page.cursor is None
             else asked.links.with_query("jobs", filters.query, cursor=page.cursor),
             "first": None if cursor is None else asked.links.with_query("jobs", filters.query),
-            "looked_to": None if last is None else last.created_at,
+            "looked_to": page.looked_until,
+            "looked": page.looked,
+            "withheld": page.withheld,
             "groups": GROUPS,
             "several_tenants": asked.is_operator and len({job.tenant for job in page.jobs}) > 1,
         },
