@@ -16,7 +16,7 @@ SITE := $(VENV)/.site-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test spark-tests browser-tests chromium demo bench race proofs fuzz storm site wheel wheel-tests docs format clean
+.PHONY: help setup check test spark-tests server-tests browser-tests chromium demo bench race proofs fuzz storm site wheel wheel-tests docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -58,6 +58,9 @@ bench: $(CORE) ## Measure how fast the stores drain, and print the figures
 
 race: $(DEV) ## Race Headrace against its peers on three stores, and write docs/performance.md (half an hour)
 	$(BIN)/python -m bench.race
+
+server-tests: $(DEV) ## The manager's suite of the kit through the HTTP client, on every store (3 minutes)
+	$(BIN)/python -m pytest tests/server -m "long or not long" -n 2 -q
 
 proofs: $(DEV) ## Run the long proofs: millions of waiting jobs, ten processes (half an hour)
 	$(BIN)/python bench/claims.py --sizes 1000 100000 1000000

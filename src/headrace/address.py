@@ -31,6 +31,10 @@ _SPELLINGS: Mapping[str, str] = {
     "unix": "unix",
 }
 SCHEMES = frozenset(_SPELLINGS)
+SERVER_SCHEMES = frozenset({"http", "https"})
+"""Of urls that lead to `headrace serve`, not to a store."""
+TOKEN_VARIABLE = "HEADRACE_TOKEN"  # noqa: S105 - the name of a variable
+"""Where the environment may hold the token for a server."""
 
 _SERVERS = frozenset({"postgresql", "redis", "rediss"})
 _HOST = re.compile(r"(?:\[[0-9A-Fa-f:.]+(?:%[\w.-]+)?\]|[^:\[\]@\s]*)(?::\d{1,5})?")
@@ -58,6 +62,11 @@ class Parts(NamedTuple):
 def default_url() -> str:
     """The store that is meant when none is named: that of the environment, or a file in this folder."""
     return os.environ.get(VARIABLE, "").strip() or DEFAULT_URL
+
+
+def is_server(url: object) -> bool:
+    """Whether it leads to a server rather than a store."""
+    return scheme_of(url) in SERVER_SCHEMES
 
 
 def split(url: object) -> Parts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -33,13 +34,19 @@ async def connect(
     create: bool = True,
     dice: random.Random | None = None,
     keys: KeyRing | None = None,
+    token: str | None = None,
 ) -> JobManager:
     """Open the store behind `url` (or take one that is open) and put a manager on it.
 
     `memory:` holds jobs in this process; `sqlite:///jobs.db` in a file (three slashes: relative path,
     four: absolute). Without a `clock`, the store's own is the authority. With `keys`, contents of jobs are
-    encrypted in the store.
+    encrypted in the store. `https://…` is a server, and `token` what to show to it (by default that of the
+    environment's HEADRACE_TOKEN): the rules of its jobs are its own.
     """
+    if isinstance(policies, Policy):
+        policies = Policies(default=policies)
+    if isinstance(url, str) and address.is_server(url):
+        return await _reach(url, token, clock=clock, policies=policies, tenant=tenant, keys=keys)
     store = await _store(url, migrate=migrate, create=create)
     try:
         if clock is None:
@@ -47,9 +54,33 @@ async def connect(
     except BaseException:
         await store.close()
         raise
-    if isinstance(policies, Policy):
-        policies = Policies(default=policies)
     return JobManager(store, clock=clock, policies=policies, tenant=tenant, dice=dice, keys=keys)
+
+
+async def _reach(
+    url: str,
+    token: str | None,
+    *,
+    clock: Clock | None,
+    policies: Policies | None,
+    tenant: str | None,
+    keys: KeyRing | None,
+) -> JobManager:
+    """A manager that asks a server."""
+    with _extra("client"):
+        from headrace.client import reach
+
+    if keys is not None:
+        raise InvalidInput(
+            "contents are encrypted where the store is: give the keys to headrace serve; nothing was opened"
+        )
+    return await reach(
+        url,
+        token or os.environ.get(address.TOKEN_VARIABLE),
+        clock=clock,
+        policies=policies,
+        tenant=tenant,
+    )
 
 
 async def _store(given: str | JobStore, *, migrate: bool, create: bool) -> JobStore:

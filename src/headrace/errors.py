@@ -512,6 +512,18 @@ class TooManyRequests(HeadraceError):
         self.retry_after = retry_after
 
 
+class NotOverHttp(InvalidInput):
+    """The server's API has no route for this: it is for whoever reaches the store itself."""
+
+    code = "NOT_OVER_HTTP"
+
+    def __init__(self, verb: str) -> None:
+        super().__init__(
+            f"{verb} is not to be had over HTTP; nothing was changed: ask where the store itself is reached"
+        )
+        self.verb = verb
+
+
 # --- what a fleet of workers on Spark cannot do --------------------------------------------------
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from headrace.api.route import LEASE_HEADER, Route
 
+LATELY = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
 JOB = {"type": "t", "payload": 1}
 
 BODIES: Mapping[str, Any] = {
@@ -18,11 +20,13 @@ BODIES: Mapping[str, Any] = {
     "cancel_jobs": {"ids": ["j"]},
     "update_job": {"add_tags": ["x"]},
     "reschedule_job": {},
+    "redrive_job": {},
     "redrive_jobs": {"ids": ["j"]},
     "delete_jobs": {"ids": ["j"]},
     "claim_jobs": {"worker": "w"},
     "announce_worker": {"worker": "w"},
     "extend_leases": {"leases": [{"job_id": "j", "lease": "x"}]},
+    "check_leases": {"leases": [{"job_id": "j", "lease": "x"}]},
     "settle_jobs": {"outcomes": [{"outcome": "completed", "job_id": "j", "lease": "x"}]},
     "complete_job": {},
     "fail_job": {"message": "no"},
@@ -39,6 +43,13 @@ BODIES: Mapping[str, Any] = {
     "sign_in": {"token": "x"},
 }
 """By the name of the route: what it takes."""
+QUERIES: Mapping[str, Any] = {
+    "wait_for_job": {"seconds": 0.01},
+    "get_history": {"since": LATELY},
+    "list_error_groups": {"since": LATELY},
+    "get_cursor": {"at": LATELY},
+}
+"""The same of queries, where there must be one."""
 PARAMETERS: Mapping[str, str] = {
     "job_id": "j",
     "batch_id": "b",
@@ -57,8 +68,8 @@ def request_of(route: Route, **parameters: str) -> dict[str, Any]:
         "method": route.method,
         "url": route.address(**{**PARAMETERS, **parameters}),
     }
-    if route.name == "wait_for_job":
-        request["params"] = {"seconds": 0.01}
+    if route.name in QUERIES:
+        request["params"] = QUERIES[route.name]
     if route.body is not None:
         request["json"] = BODIES[route.name]
     if LEASE_HEADER in route.headers:

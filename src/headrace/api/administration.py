@@ -9,6 +9,7 @@ from datetime import datetime
 import msgspec
 
 from headrace import errors
+from headrace.api.jobs import JobAnswer
 from headrace.api.queues import RemovedAnswer
 from headrace.api.route import V1, Route
 from headrace.tokens import Scope
@@ -105,10 +106,19 @@ class Upkeep(enum.StrEnum):
     CLEANUP = "cleanup"
 
 
+class UpkeepQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: int = 10_000
+    """So many jobs at most does a part concern."""
+
+
 class UpkeepAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """How many jobs each part has changed, deleted or submitted."""
 
     done: Mapping[str, int]
+    jobs: tuple[JobAnswer, ...] = ()
+    """Those whose leases had lapsed, or whose lifetimes had ended, as they are now."""
+    freed: Mapping[str, int] = {}
+    """Slots that workers have got back, by worker."""
 
 
 TOKENS = Route(
@@ -196,6 +206,7 @@ MAINTAIN = Route(
     summary="Run a part of maintenance now: all, reap, lifetimes, sweep, schedules, restamp or cleanup.",
     scopes=(Scope.ADMIN,),
     for_operators=True,
+    query=UpkeepQuery,
     answer=UpkeepAnswer,
 )
 ROUTES = (

@@ -24,6 +24,8 @@ class LogQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     kind: tuple[EventKind, ...] | None = None
     limit: int = 1000
     """How many events a page looks at."""
+    wait_seconds: float = 0.0
+    """Where there are none, wait for some for so long; 30 at most."""
 
 
 EVENTS = Route(
@@ -34,6 +36,7 @@ EVENTS = Route(
     scopes=(Scope.READ,),
     query=LogQuery,
     answer=EventsAnswer,
+    waits=True,
     headers=(LAST_EVENT_HEADER,),
     errors=(errors.LogTrimmed, errors.TooManyRequests),
 )

@@ -14,6 +14,7 @@ from headrace.api.route import KEY_HEADER, V1, Route
 from headrace.api.submissions import JobBody
 from headrace.event_record import EventRecord, event_record
 from headrace.job_record import JobRecord, job_fields, raw
+from headrace.manager.explanation import Place
 from headrace.model import Category, Event, Failure, Job, State
 from headrace.policy import CancelMode
 from headrace.tokens import Scope
@@ -50,11 +51,20 @@ def job_answer(job: Job, *, contents: bool) -> JobAnswer:
         **fields,
         contents=contents,
         log=raw(job.log_json) if contents else NULL,
-        backoff=NULL if job.backoff_json is None else msgspec.Raw(job.backoff_json),
+        backoff=_readable(job.backoff_json),
         scheduled_at=job.scheduled_at,
         payload_bytes=len(job.payload_json),
         result_bytes=None if job.result_json is None else len(job.result_json),
     )
+
+
+def _readable(encoded: bytes | None) -> msgspec.Raw:
+    """A backoff as it is stored: one that another version has written may be anything."""
+    try:
+        msgspec.json.decode(encoded or b"null")
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return NULL
+    return NULL if encoded is None else msgspec.Raw(encoded)
 
 
 def withheld(failure: Failure | None) -> Failure | None:
@@ -157,6 +167,11 @@ class EventsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str
 
 
+class LastQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    limit: int = 3
+    """So many of the last ones."""
+
+
 class FailedAttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     at: datetime
@@ -184,6 +199,8 @@ class ExplanationAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
     job: JobAnswer
     reasons: tuple[ReasonAnswer, ...]
+    place: Place | None = None
+    """Where it stands in line; null: it does not."""
 
 
 class CancelBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -237,6 +254,16 @@ class SelectionBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+
+
+class RedriveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """With another payload: that needs the scopes `submit` and `read:payload`, too."""
+
+    payload: msgspec.Raw | UnsetType = UNSET
+
+
+class RedriveManyBody(SelectionBody, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    payload: msgspec.Raw | UnsetType = UNSET
 
 
 class JobsAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -358,6 +385,7 @@ FAILURES = Route(
     path=f"{V1}/jobs/{{job_id}}/failures",
     summary="The last attempts that failed, with their tracebacks.",
     scopes=(Scope.READ, Scope.READ_PAYLOAD),
+    query=LastQuery,
     answer=FailuresAnswer,
     errors=(errors.JobNotFound,),
 )
@@ -418,6 +446,8 @@ REDRIVE = Route(
     path=f"{V1}/jobs/{{job_id}}/redrive",
     summary="Run a failed, dead or cancelled job again, as a new job.",
     scopes=(Scope.OPERATE,),
+    body=RedriveBody,
+    body_optional=True,
     answer=JobAnswer,
     status=201,
     errors=(errors.JobNotFound, errors.Refusal, errors.QueueFull),
@@ -428,7 +458,7 @@ REDRIVE_MANY = Route(
     path=f"{V1}/jobs/redrive",
     summary="Run failed, dead or cancelled jobs again, by id or tags.",
     scopes=(Scope.OPERATE,),
-    body=SelectionBody,
+    body=RedriveManyBody,
     answer=SubmittedAnswer,
     status=201,
     errors=(errors.EmptySelection, errors.JobNotFound, errors.Refusal, errors.QueueFull),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -23,6 +24,12 @@ class ProblemAnswer(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     title: str
     meaning: str
+
+
+class TimeAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """The store's time, by which everything is counted."""
+
+    at: datetime
 
 
 LIVE = Route(
@@ -79,4 +86,11 @@ PROBLEM = Route(
     answer=ProblemAnswer,
     errors=(errors.RouteNotFound,),
 )
-ROUTES = (LIVE, READY, HEALTH, METRICS, OPENAPI, PROBLEM)
+TIME = Route(
+    name="get_time",
+    method="GET",
+    path=f"{V1}/time",
+    summary="The store's time.",
+    answer=TimeAnswer,
+)
+ROUTES = (LIVE, READY, HEALTH, TIME, METRICS, OPENAPI, PROBLEM)

@@ -124,6 +124,8 @@ def error_of(problem: Mapping[str, Any]) -> HeadraceError:
     for name in _TOLD:
         if name in problem:
             setattr(error, name, problem[name])
+    if isinstance(error, errors.QueueFull):
+        error.tenant = problem.get("tenant")
     if isinstance(error, errors.InvalidBatch):
         error.index = int(problem.get("index", 0))
         error.cause = error_of(problem.get("cause", {}))

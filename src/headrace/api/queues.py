@@ -7,9 +7,11 @@ from datetime import datetime
 
 import msgspec
 
+from headrace.api.jobs import JobAnswer
 from headrace.api.route import V1, Route
 from headrace.limits import Rate
 from headrace.model import State
+from headrace.stores.base import WorkerProcess
 from headrace.tokens import Scope
 
 
@@ -121,6 +123,7 @@ class WorkerAnswer(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...]
     slots: int | None
     busy: int | None
+    process: WorkerProcess | None
 
 
 class WorkersAnswer(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,9 +131,11 @@ class WorkersAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExpiredAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """How many jobs the worker held, which are lost or abandoned now."""
+    """The jobs that the worker held, which are lost or abandoned now."""
 
-    jobs: int
+    jobs: tuple[JobAnswer, ...]
+    freed: Mapping[str, int]
+    """Slots that workers have got back, by worker."""
 
 
 STATS = Route(

@@ -17,6 +17,8 @@ from headrace.tokens import Scope
 V1 = "/api/v1"
 LEASE_HEADER = "Headrace-Lease"
 """A worker shows the token of the lease that its write is fenced by."""
+TENANT_HEADER = "Headrace-Tenant"
+"""A token that acts for every tenant acts for this one alone."""
 KEY_HEADER = "Idempotency-Key"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 

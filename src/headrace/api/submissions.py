@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from headrace import codec, duration, envelope, retry, spec
-from headrace.errors import InvalidPayload, InvalidRequest
+from headrace import codec, duration, envelope, retry, spec, validation
+from headrace.errors import InvalidInput, InvalidPayload, InvalidRequest
 from headrace.model import DEFAULT_QUEUE, Dependency, DependencyKind
 from headrace.spec import JobSpec
 
@@ -85,6 +85,8 @@ def spec_of(body: JobBody) -> JobSpec:
 
 def body_of(given: JobSpec) -> JobBody:
     """What a client sends. Raises the InvalidInput that says what is wrong with it."""
+    if not isinstance(given, JobSpec):
+        raise InvalidInput(f"{validation.told(given)} is not a JobSpec; {validation.UNCHANGED}")
     one = spec.checked(given)
     return JobBody(
         **{name: _plain(name, getattr(one, name)) for name in _SAME},

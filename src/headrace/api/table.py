@@ -1,6 +1,6 @@
 """Every route there is."""
 
-from headrace.api import administration, events, jobs, probes, queues, schedules, work
+from headrace.api import administration, events, jobs, probes, questions, queues, schedules, work
 from headrace.api.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -9,6 +9,7 @@ ROUTES: tuple[Route, ...] = (
     *events.ROUTES,
     *queues.ROUTES,
     *schedules.ROUTES,
+    *questions.ROUTES,
     *administration.ROUTES,
     *probes.ROUTES,
 )

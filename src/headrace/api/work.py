@@ -13,6 +13,7 @@ from headrace.api.jobs import SUBMISSION, JobAnswer, SubmittedAnswer, job_answer
 from headrace.api.route import LEASE_HEADER, V1, Route
 from headrace.api.submissions import JobBody, SecondsBody
 from headrace.model import Category, Job, State
+from headrace.stores.base import WorkerProcess
 from headrace.tokens import Scope
 
 
@@ -33,6 +34,8 @@ class ClaimBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     wait_seconds: float = 0.0
     """Where there is nothing now, wait for something for so long; 30 at most."""
     tenant: str | None = None
+    look_ahead: bool = True
+    """Where there are fewer than `limit`, look when the next one is due."""
     slots: int | None = None
     """How many jobs the worker runs at once."""
     busy: int | None = None
@@ -77,6 +80,8 @@ class AnnounceBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     tags: tuple[str, ...] = ()
     slots: int | None = None
     busy: int | None = None
+    process: WorkerProcess | None = None
+    """Where it runs."""
 
 
 class HeldLease(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -104,6 +109,20 @@ class HeartbeatAnswer(msgspec.Struct, frozen=True, kw_only=True):
     refused: Mapping[str, dict[str, Any]]
     lost: tuple[HeldLease, ...]
     at: datetime
+
+
+class CheckedAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """Those of the leases that hold, by job; cancelling: the worker is to stop."""
+
+    held: Mapping[str, State]
+
+
+class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a job that follows others is told about them; not wanted: it is to be completed as it is."""
+
+    wanted: bool
+    note: str
+    about: Mapping[str, Any]
 
 
 class _Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -246,6 +265,15 @@ HEARTBEAT = Route(
     body=HeartbeatBody,
     answer=HeartbeatAnswer,
 )
+CHECK = Route(
+    name="check_leases",
+    method="POST",
+    path=f"{V1}/leases/check",
+    summary="Which leases hold. Extends none.",
+    scopes=(Scope.WORK,),
+    body=HeartbeatBody,
+    answer=CheckedAnswer,
+)
 SETTLE = Route(
     name="settle_jobs",
     method="POST",
@@ -295,10 +323,15 @@ LOG = _of_job("log", "The job's log lines.", LogBody, answer=None, status=204)
 SPAWN = _of_job(
     "spawn", "Submit from inside a running job.", SpawnBody, answer=SubmittedAnswer, status=201
 )
+HOOK = _of_job(
+    "hook", "What became of the job or batch that this one follows.", None, answer=HookAnswer
+)
 ROUTES = (
     CLAIM,
     ANNOUNCE,
     HEARTBEAT,
+    CHECK,
+    HOOK,
     SETTLE,
     COMPLETE,
     FAIL,

@@ -108,6 +108,7 @@ class Headrace:
         webhook_networks: Sequence[str] = (),
         submission_timeout: float = SUBMISSION_TIMEOUT_SECONDS,
         migrate: bool = False,
+        token: str | None = None,
         **unknown: Never,
     ) -> None:
         """Connects to nothing yet.
@@ -117,6 +118,7 @@ class Headrace:
         `keys` encrypts what jobs hold. `webhook_secrets` sign what callback urls are told;
         `webhook_networks` are private networks that may be told all the same. A submission that the
         store does not acknowledge within `submission_timeout` seconds raises SubmissionTimeout.
+        A url `https://…` is that of a server; `token` is what is shown to it.
         """
         for name in unknown:
             raise TypeError(
@@ -135,6 +137,7 @@ class Headrace:
         self.observers: tuple[Observer, ...] = tuple(observers)
         self.state = SimpleNamespace()
         """What handlers share: the hooks of `on_startup` put it here."""
+        self.token = token
         self._migrate = migrate
         self._startup = Startup()
         self._tasks: dict[str, Task[..., Any]] = {}
@@ -231,6 +234,15 @@ class Headrace:
 
     async def connect(self, store: JobStore | None = None) -> JobManager:
         """A manager of one's own on this application's store; the caller closes it."""
+        if store is None and address.is_server(self.url):
+            return await connect(
+                self.url,
+                policies=self.policies,
+                clock=self.clock,
+                tenant=self.tenant,
+                keys=self.keys,
+                token=self.token,
+            )
         if store is None:
             store = observe(await open_store(self.url, migrate=self._migrate), self.observers)
         return await connect(

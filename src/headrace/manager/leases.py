@@ -15,7 +15,7 @@ from headrace.duration import Seconds
 from headrace.errors import HeadraceError, InvalidLimit, JobNotFound, LeaseExpired
 from headrace.manager import deadlines, limits, presence
 from headrace.manager.context import Context
-from headrace.model import Job, Lease
+from headrace.model import Job, Lease, State
 from headrace.stores.base import ClaimRequest, Extended, Fence, Note, WorkerProcess, WorkerSeen
 
 CLAIM_LIMIT_MAX = 10_000
@@ -224,6 +224,19 @@ async def _visible(
         return fences
     own = await context.read([fence.job_id for fence in fences])
     return {fence: seconds for fence, seconds in fences.items() if fence.job_id in own}
+
+
+async def held_leases(context: Context, leases: Sequence[Lease]) -> Mapping[str, State]:
+    """One read: the states of the jobs whose leases hold."""
+    jobs = await context.read(list(dict.fromkeys(lease.job_id for lease in leases)))
+    now = context.now()
+    return {
+        lease.job_id: job.state
+        for lease in leases
+        if (job := jobs.get(lease.job_id)) is not None
+        and job.token == lease.token
+        and (job.lease_until is None or now < job.lease_until)
+    }
 
 
 async def annotate(

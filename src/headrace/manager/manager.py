@@ -75,7 +75,7 @@ from headrace.manager.explanation import Explanation
 from headrace.manager.group_commit import GroupCommit
 from headrace.manager.holders import Holders
 from headrace.manager.job_graph import JobGraph
-from headrace.manager.leases import Claimed, Heartbeats
+from headrace.manager.leases import Claimed, Heartbeats, held_leases
 from headrace.manager.limits import find_limits, remove_limits, set_limits
 from headrace.manager.matching import Matching
 from headrace.manager.overview import Overview
@@ -859,6 +859,10 @@ class JobManager:
                 [Refused(job_id, "heartbeat", error) for job_id, error in beaten.refused.items()],
             )
         return beaten
+
+    async def held(self, leases: Sequence[Lease]) -> Mapping[str, State]:
+        """Those of the leases that hold, by job; cancelling: the worker is to stop. Extends none."""
+        return await held_leases(self._context, leases)
 
     async def progress(
         self, job_id: str, token: str, fraction: float, note: str | None = None

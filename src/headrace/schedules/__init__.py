@@ -13,7 +13,7 @@ from headrace.schedules.schedule import (
     tick_spec,
     upcoming,
 )
-from headrace.schedules.stored import decode, encode, encode_job, is_same
+from headrace.schedules.stored import decode, decode_job, encode, encode_job, is_same
 from headrace.schedules.when import Cron, Every, When
 
 __all__ = [
@@ -26,6 +26,7 @@ __all__ = [
     "When",
     "declare",
     "decode",
+    "decode_job",
     "due_ticks",
     "encode",
     "encode_job",

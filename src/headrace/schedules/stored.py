@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from headrace import codec, retry, validation
-from headrace.errors import InvalidLimit, StoreCorrupt
+from headrace.errors import InvalidInput, InvalidLimit, StoreCorrupt
 from headrace.model import DEFAULT_QUEUE, Priority
 from headrace.redaction import Redacted
 from headrace.schedules.schedule import PAYLOAD_BYTES_MAX, Misfire, Schedule
@@ -54,6 +54,7 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _decoder = msgspec.json.Decoder(_Stored)
+_job_decoder = msgspec.json.Decoder(_Template)
 
 
 def encode(schedule: Schedule) -> bytes:
@@ -64,6 +65,14 @@ def encode(schedule: Schedule) -> bytes:
 def encode_job(job: JobSpec) -> bytes:
     """A description as it is stored: what is left out of it has its default."""
     return msgspec.json.encode(_template(job))
+
+
+def decode_job(encoded: bytes) -> JobSpec:
+    """What `encode_job` was given. Raises InvalidInput."""
+    try:
+        return _spec(_job_decoder.decode(encoded))
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput(f"the job of a schedule cannot be read: {error}") from error
 
 
 def decode(encoded: bytes, name: str) -> Schedule:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+from typing import Any, assert_never
 
 import msgspec
 
 from headrace import validation
 from headrace.api import administration as api
+from headrace.api.jobs import job_answer
 from headrace.api.queues import RemovedAnswer
-from headrace.manager import JobManager
+from headrace.manager import Changed, Maintained
 from headrace.server.call import Call, Handlers
 from headrace.tokens import Token
 
@@ -61,56 +63,47 @@ async def forget_reader(call: Call[None, None]) -> RemovedAnswer:
     return RemovedAnswer(removed=await call.manager.forget_reader(call["name"]))
 
 
-async def _all(manager: JobManager) -> Mapping[str, int]:
-    done = await manager.maintain()
-    return {
-        "reap": len(done.reaped.jobs),
-        "lifetimes": len(done.outlived.jobs),
-        "sweep": done.swept,
-        "schedules": len(done.fired.jobs),
-        "restamp": done.restamped,
-        "cleanup": sum(done.deleted.values()),
-    }
-
-
-async def _reap(manager: JobManager) -> Mapping[str, int]:
-    return {"reap": len((await manager.reap()).jobs)}
-
-
-async def _lifetimes(manager: JobManager) -> Mapping[str, int]:
-    return {"lifetimes": len((await manager.end_lifetimes()).jobs)}
-
-
-async def _sweep(manager: JobManager) -> Mapping[str, int]:
-    return {"sweep": await manager.sweep()}
-
-
-async def _schedules(manager: JobManager) -> Mapping[str, int]:
-    return {"schedules": len((await manager.fire_schedules()).jobs)}
-
-
-async def _restamp(manager: JobManager) -> Mapping[str, int]:
-    return {"restamp": await manager.restamp()}
-
-
-async def _cleanup(manager: JobManager) -> Mapping[str, int]:
-    return {"cleanup": sum((await manager.cleanup()).values())}
-
-
-_STEPS: Mapping[api.Upkeep, Callable[[JobManager], Awaitable[Mapping[str, int]]]] = {
-    api.Upkeep.ALL: _all,
-    api.Upkeep.REAP: _reap,
-    api.Upkeep.LIFETIMES: _lifetimes,
-    api.Upkeep.SWEEP: _sweep,
-    api.Upkeep.SCHEDULES: _schedules,
-    api.Upkeep.RESTAMP: _restamp,
-    api.Upkeep.CLEANUP: _cleanup,
-}
-
-
-async def maintain(call: Call[None, None]) -> api.UpkeepAnswer:
+async def maintain(call: Call[api.UpkeepQuery, None]) -> api.UpkeepAnswer:
     step = validation.check_word(call["step"], api.Upkeep)
-    return api.UpkeepAnswer(done=await _STEPS[step](call.manager))
+    limit, manager = call.query.limit, call.manager
+    match step:
+        case api.Upkeep.REAP:
+            return _changed(call, step, await manager.reap(limit))
+        case api.Upkeep.LIFETIMES:
+            return _changed(call, step, await manager.end_lifetimes(limit))
+        case api.Upkeep.SWEEP:
+            count = await manager.sweep(limit)
+        case api.Upkeep.SCHEDULES:
+            count = len((await manager.fire_schedules(limit)).jobs)
+        case api.Upkeep.RESTAMP:
+            count = await manager.restamp()
+        case api.Upkeep.CLEANUP:
+            count = sum((await manager.cleanup(limit=limit)).values())
+        case api.Upkeep.ALL:
+            return api.UpkeepAnswer(done=_counts(await manager.maintain()))
+        case _:
+            assert_never(step)
+    return api.UpkeepAnswer(done={step: count})
+
+
+def _changed(call: Call[Any, Any], step: api.Upkeep, changed: Changed) -> api.UpkeepAnswer:
+    contents = call.access.sees_contents
+    return api.UpkeepAnswer(
+        done={step: len(changed.jobs)},
+        jobs=tuple(job_answer(job, contents=contents) for job in changed.jobs),
+        freed=changed.freed,
+    )
+
+
+def _counts(done: Maintained) -> Mapping[str, int]:
+    return {
+        api.Upkeep.REAP: len(done.reaped.jobs),
+        api.Upkeep.LIFETIMES: len(done.outlived.jobs),
+        api.Upkeep.SWEEP: done.swept,
+        api.Upkeep.SCHEDULES: len(done.fired.jobs),
+        api.Upkeep.RESTAMP: done.restamped,
+        api.Upkeep.CLEANUP: sum(done.deleted.values()),
+    }
 
 
 def _token(one: Token) -> api.TokenAnswer:

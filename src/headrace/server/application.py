@@ -20,7 +20,7 @@ from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
 
 from headrace.api import problems
-from headrace.api.route import Route
+from headrace.api.route import TENANT_HEADER, Route
 from headrace.app import Headrace
 from headrace.errors import (
     Forbidden,
@@ -163,7 +163,7 @@ class Answering:
             request,
             root_path=self._root_path,
             access=access,
-            manager=await (service.operator() if access is None else service.manager(access)),
+            manager=await self._manager(access, request),
             parameters=dict(zip(route.parameters, values, strict=True)),
             query=self._query(route),
             body=await self._body(route),
@@ -173,6 +173,17 @@ class Answering:
             await self._reply(route, request, await self._unless_gone(handler(call)))
         else:
             await self._reply(route, request, await handler(call))
+
+    async def _manager(self, access: Access | None, request: Request) -> JobManager:
+        if access is None:
+            return await self._service.operator()
+        manager = await self._service.manager(access)
+        tenant = request.headers.get(TENANT_HEADER)
+        if tenant is None:
+            return manager
+        if manager.tenant not in (None, tenant):
+            raise Forbidden(f"the token does not act for the tenant that {TENANT_HEADER} names")
+        return manager.scoped(tenant)
 
     async def _unless_gone(self, handling: Awaitable[Any]) -> Any:
         """What the handler gives. If whoever asked hangs up first, it is told to stop."""

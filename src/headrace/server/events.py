@@ -11,6 +11,7 @@ import msgspec
 from headrace import validation
 from headrace.api import events as api
 from headrace.api.jobs import EventsAnswer, event_answer, events_answer
+from headrace.errors import InvalidLimit
 from headrace.event_record import event_record
 from headrace.model import Event
 from headrace.server.access import secret_in
@@ -19,6 +20,7 @@ from headrace.server.hub import Missed, Reset, View
 
 RETRY_MS = 2000
 """A browser that has lost its stream comes again after so long."""
+WAIT_SECONDS_MAX = 30.0
 QUIET_SECONDS = 15.0
 """After so long without an event a comment keeps proxies from closing the stream."""
 NAMES_MAX = 200
@@ -27,6 +29,8 @@ _ACCEPT = "text/event-stream"
 
 
 async def events(call: Call[api.LogQuery, None]) -> EventsAnswer | Stream:
+    if not 0 <= call.query.wait_seconds <= WAIT_SECONDS_MAX:
+        raise InvalidLimit(f"a wait takes 0 to {WAIT_SECONDS_MAX:g} seconds; nothing was changed")
     if _ACCEPT in call.request.headers.get("accept", ""):
         return _stream(call, _view(call), call.query.after)
     query = call.query
@@ -35,7 +39,9 @@ async def events(call: Call[api.LogQuery, None]) -> EventsAnswer | Stream:
     if after == "end":
         return EventsAnswer(events=(), cursor=await call.manager.tail())
     only = query.job[0] if query.job is not None and len(query.job) == 1 else None
-    found = await call.manager.events(after=after, job_id=only, limit=limit)
+    found = await call.service.hub.events(
+        lambda: call.manager.events(after=after, job_id=only, limit=limit), query.wait_seconds
+    )
     contents = call.access.sees_contents
     looked_at = events_answer(found, after, contents=contents)
     shown = tuple(

@@ -120,6 +120,22 @@ class Hub:
                 if not others:
                     del self._ends[job_id]
 
+    async def events(
+        self, read: Callable[[], Awaitable[tuple[Event, ...]]], seconds: float
+    ) -> tuple[Event, ...]:
+        """What is read of the log: where that is nothing, what is read when it has grown."""
+        found = await read()
+        if found or seconds <= 0:
+            return found
+        until = time.monotonic() + seconds
+        with self._counted_wait():
+            await self._start()
+            while True:
+                news = self._news
+                found = await read()
+                if found or not await _happens(news, until - time.monotonic()):
+                    return found
+
     # --- waiting for jobs to claim ----------------------------------------------------------------
 
     async def claim(

@@ -6,16 +6,25 @@ from collections.abc import Iterable
 from typing import Any
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from headrace import codec, validation
 from headrace.api import jobs as api
 from headrace.api.route import KEY_HEADER
-from headrace.api.submissions import JobBody, spec_of
-from headrace.errors import InvalidLimit, InvalidRequest, JobNotFound, KeyReused, NotEnded
+from headrace.api.submissions import JobBody, content_of, spec_of
+from headrace.errors import (
+    Forbidden,
+    InvalidLimit,
+    InvalidRequest,
+    JobNotFound,
+    KeyReused,
+    NotEnded,
+)
 from headrace.manager import Cancelled, Submitted
 from headrace.manager.submission import SUBMISSION_TIMEOUT_SECONDS, acknowledged
 from headrace.model import Job
 from headrace.server.call import Call, Handlers, Reply
+from headrace.tokens import Scope
 
 WAIT_SECONDS_MAX = 300.0
 
@@ -147,9 +156,9 @@ async def events(call: Call[api.EventsQuery, None]) -> api.EventsAnswer:
     return api.events_answer(found, after, contents=call.access.sees_contents)
 
 
-async def failures(call: Call[None, None]) -> api.FailuresAnswer:
+async def failures(call: Call[api.LastQuery, None]) -> api.FailuresAnswer:
     names = api.FailedAttemptAnswer.__struct_fields__
-    found = await call.manager.failed_attempts(call["job_id"])
+    found = await call.manager.failed_attempts(call["job_id"], limit=call.query.limit)
     return api.FailuresAnswer(
         attempts=tuple(
             api.FailedAttemptAnswer(**{name: getattr(one, name) for name in names}) for one in found
@@ -165,6 +174,7 @@ async def explain(call: Call[None, None]) -> api.ExplanationAnswer:
             api.ReasonAnswer(why=one.why, message=one.message, facts=one.facts)
             for one in found.reasons
         ),
+        place=found.place,
     )
 
 
@@ -199,15 +209,28 @@ async def reschedule(call: Call[None, api.RescheduleBody]) -> api.JobAnswer:
     return _answer(call, (await call.manager.reschedule(call["job_id"], call.body.run_at)).job)
 
 
-async def redrive(call: Call[None, None]) -> Reply:
-    job = (await call.manager.redrive([call["job_id"]])).job
+async def redrive(call: Call[None, api.RedriveBody]) -> Reply:
+    payload = _changed_payload(call, call.body.payload)
+    job = (await call.manager.redrive([call["job_id"]], payload=payload)).job
     place = f"{call.root_path}{api.GET.address(job_id=job.id)}"
     return Reply(_answer(call, job), headers=(("Location", place),))
 
 
-async def redrive_many(call: Call[None, api.SelectionBody]) -> api.SubmittedAnswer:
+async def redrive_many(call: Call[None, api.RedriveManyBody]) -> api.SubmittedAnswer:
     ids = _bounded(call, call.body.ids)
-    return _submitted(call, await call.manager.redrive(ids, tags=call.body.tags))
+    payload = _changed_payload(call, call.body.payload)
+    return _submitted(call, await call.manager.redrive(ids, tags=call.body.tags, payload=payload))
+
+
+def _changed_payload(call: Call[Any, Any], payload: msgspec.Raw | UnsetType) -> Any:
+    """Whoever gives a job another payload submits one, and must be let see what it replaces."""
+    if isinstance(payload, UnsetType):
+        return UNSET
+    if not call.access.may(Scope.SUBMIT, Scope.READ_PAYLOAD):
+        raise Forbidden(
+            f"another payload needs the scopes {Scope.SUBMIT} and {Scope.READ_PAYLOAD}, too"
+        )
+    return content_of(payload, "payload")
 
 
 async def delete(call: Call[None, None]) -> None:

@@ -32,6 +32,10 @@ async def ready(call: Call[None, None]) -> Reply:
     return Reply(api.HealthAnswer(ok=True))
 
 
+async def time(call: Call[None, None]) -> api.TimeAnswer:
+    return api.TimeAnswer(at=call.manager.clock.now())
+
+
 async def metrics(call: Call[None, None]) -> Reply:
     try:
         from headrace.telemetry.exposition import store_scrape  # noqa: PLC0415 - an extra
@@ -64,6 +68,7 @@ HANDLERS: Handlers = {
     api.LIVE: live,
     api.READY: ready,
     api.HEALTH: ready,
+    api.TIME: time,
     api.METRICS: metrics,
     api.OPENAPI: openapi,
     api.PROBLEM: problem,

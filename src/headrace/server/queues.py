@@ -9,6 +9,7 @@ import msgspec
 
 from headrace import validation
 from headrace.api import queues as api
+from headrace.api.jobs import job_answer
 from headrace.limits import QueueLimits
 from headrace.model import State
 from headrace.server.call import Call, Handlers
@@ -105,7 +106,11 @@ async def workers(call: Call[api.WorkersQuery, None]) -> api.WorkersAnswer:
 
 
 async def expire_worker(call: Call[None, None]) -> api.ExpiredAnswer:
-    return api.ExpiredAnswer(jobs=len((await call.manager.expire_worker(call["worker"])).jobs))
+    changed = await call.manager.expire_worker(call["worker"])
+    contents = call.access.sees_contents
+    return api.ExpiredAnswer(
+        jobs=tuple(job_answer(job, contents=contents) for job in changed.jobs), freed=changed.freed
+    )
 
 
 def _tally(one: Tally) -> api.TallyAnswer:
@@ -132,6 +137,7 @@ def _worker(one: WorkerSeen) -> api.WorkerAnswer:
         tags=tuple(one.tags),
         slots=one.slots,
         busy=one.busy,
+        process=one.process,
     )
 
 

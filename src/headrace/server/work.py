@@ -9,7 +9,7 @@ from typing import Any, assert_never
 
 import msgspec
 
-from headrace import validation
+from headrace import lifecycle, validation
 from headrace.api import problems
 from headrace.api import work as api
 from headrace.api.jobs import JobAnswer, SubmittedAnswer, job_answer
@@ -54,6 +54,7 @@ async def claim(call: Call[None, api.ClaimBody]) -> api.ClaimedAnswer:
                 tenant=body.tenant,
                 lease_seconds=body.lease_seconds,
                 due_by=body.due_by,
+                look_ahead=body.look_ahead or body.wait_seconds > 0,
                 slots=body.slots,
                 busy=body.busy,
             )
@@ -102,6 +103,7 @@ async def announce(call: Call[None, api.AnnounceBody]) -> None:
         tags=body.tags,
         slots=body.slots,
         busy=body.busy,
+        process=body.process,
     )
 
 
@@ -130,6 +132,21 @@ async def heartbeat(call: Call[None, api.HeartbeatBody]) -> api.HeartbeatAnswer:
         ),
         at=call.manager.clock.now(),
     )
+
+
+async def check(call: Call[None, api.HeartbeatBody]) -> api.CheckedAnswer:
+    held = [Lease(validation.check_id(one.job_id), one.lease) for one in _bounded(call.body.leases)]
+    return api.CheckedAnswer(held=await call.manager.held(held))
+
+
+async def hook(call: Call[None, None]) -> api.HookAnswer:
+    """What it is told may be the result of another job: only its holder is told it."""
+    job = await call.manager.get(call["job_id"])
+    lifecycle.check_lease(job, _lease(call), call.manager.clock.now())
+    found = await call.manager.hook_call(job)
+    if found is None:
+        return api.HookAnswer(wanted=True, note="it follows nothing", about={})
+    return api.HookAnswer(wanted=found.wanted, note=found.note, about=found.about)
 
 
 async def settle(call: Call[None, api.SettleBody]) -> api.SettledAnswer:
@@ -264,6 +281,8 @@ HANDLERS: Handlers = {
     api.CLAIM: claim,
     api.ANNOUNCE: announce,
     api.HEARTBEAT: heartbeat,
+    api.CHECK: check,
+    api.HOOK: hook,
     api.SETTLE: settle,
     api.COMPLETE: complete,
     api.FAIL: fail,

@@ -36,6 +36,8 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
     """Several processes can use it at once."""
     loads_in_bulk: bool = False
     """It has a loader that takes rows of Arrow, past the manager's drafts of single jobs."""
+    looks_after_itself: bool = False
+    """Whoever serves it runs its maintenance: its users need not, and may not."""
 
 
 # --- inserting -----------------------------------------------------------------------------------

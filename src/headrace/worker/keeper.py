@@ -18,8 +18,7 @@ from headrace.app import Context, Headrace
 from headrace.errors import HeadraceError, StoreError
 from headrace.maintenance import Maintenance
 from headrace.manager import JobManager
-from headrace.model import LEASED, Lease, State
-from headrace.stores.base import FIND_LIMIT_MAX, Query
+from headrace.model import Lease, State
 from headrace.worker.attempt import Attempt, Why
 from headrace.worker.settings import Settings
 
@@ -149,7 +148,7 @@ class Keeper:
                         stop, lambda: self._settings.watch_seconds, lambda: self._watch(manager)
                     )
                 )
-                if self._settings.maintenance:
+                if self._settings.maintenance and not manager.capabilities.looks_after_itself:
                     group.create_task(Maintenance(manager).run(stop))
         finally:
             await self._app.close()
@@ -229,20 +228,12 @@ class Keeper:
         ]
         if not old:
             return
-        query = Query(
-            tenant=manager.tenant,
-            assignee=self._worker,
-            states=tuple(LEASED),
-            limit=FIND_LIMIT_MAX,
-        )
-        found = {(job.id, job.token): job for job in await manager.store.find(query)}
-        if len(found) >= FIND_LIMIT_MAX:
-            return  # the heartbeats will tell
+        states = await manager.held([hold.lease for hold in old])
         for hold in old:
-            job = found.get((hold.lease.job_id, hold.lease.token))
-            if job is None:
+            state = states.get(hold.lease.job_id)
+            if state is None:
                 self._tell(hold, Why.LOST)
-            elif job.state is State.CANCELLING:
+            elif state is State.CANCELLING:
                 self._tell(hold, Why.CANCELLED)
 
     def _tell(self, hold: _Hold, why: Why) -> None:

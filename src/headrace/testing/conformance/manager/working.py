@@ -18,6 +18,22 @@ from headrace.testing.conformance.manager.suite import submit, suite, take, unch
 EXACT = Policy(backoff=Exponential(initial=1.0, multiplier=2.0, jitter=False))
 
 
+@suite.case("held", "says which leases hold, without extending any, and of which to stop")
+async def held(env: Env) -> None:
+    manager = await env.manager(Policy(lease_seconds=10.0))
+    for job_id in ("goes on", "stops", "lapses"):
+        await submit(manager, job_id, lease_seconds=5.0 if job_id == "lapses" else 10.0)
+    claimed = {job.id: job for job in await manager.claim("w", limit=3)}
+    leases = [job.lease for job in claimed.values() if job.lease is not None]
+    await manager.cancel(["stops"])
+    env.clock.advance(7)
+    made_up = Lease("goes on", "made up")
+    states = await manager.held([made_up, *leases, Lease("nowhere", "x")])
+    assert states == {"goes on": State.RUNNING, "stops": State.CANCELLING}
+    assert await manager.held([made_up]) == {}
+    assert (await manager.get("goes on")).lease_until == claimed["goes on"].lease_until
+
+
 @suite.case("complete", "keeps the result, frees the worker, and stays for ever")
 async def complete(env: Env) -> None:
     manager = await env.manager()
