@@ -5,40 +5,16 @@ Plain Python, apart from the code that folds events in the product: what gold sa
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 
-from headrace.model import LEASED, TERMINAL
+from headrace.model import CLAIMABLE, LEASED, TERMINAL
 
 TIME = pa.timestamp("us", tz="UTC")
-
-EVENT = pa.struct(
-    [
-        ("seq", pa.int64()),
-        ("at", TIME),
-        ("kind", pa.string()),
-        ("before", pa.string()),
-        ("after", pa.string()),
-        ("version", pa.int32()),
-        ("attempt", pa.int32()),
-        ("failures", pa.int32()),
-        ("losses", pa.int32()),
-        ("run_at", TIME),
-        ("worker", pa.string()),
-        ("lease_until", TIME),
-        ("category", pa.string()),
-        ("code", pa.string()),
-        ("message", pa.string()),
-        ("wait_us", pa.int64()),
-        ("run_us", pa.int64()),
-        ("payload_bytes", pa.int64()),
-        ("result_bytes", pa.int64()),
-        ("detail", pa.string()),
-    ]
-)
 
 JOBS = pa.schema(
     [
@@ -64,7 +40,11 @@ JOBS = pa.schema(
         ("wait_us", pa.int64()),
         ("run_us", pa.int64()),
         ("dependencies", pa.list_(pa.struct([("job_id", pa.string()), ("kind", pa.string())]))),
-        ("timeline", pa.list_(EVENT)),
+        ("first_run_at", TIME),
+        ("failed_seq", pa.int64()),
+        ("last_seq", pa.int64()),
+        ("last_at", TIME),
+        ("last_before", pa.string()),
         ("created_on", pa.date32()),
     ]
 )
@@ -94,6 +74,17 @@ ATTEMPTS = pa.schema(
         ("leased_seq", pa.int64()),
         ("ended_seq", pa.int64()),
         ("leased_on", pa.date32()),
+    ]
+)
+
+LEVELS = pa.schema(
+    [
+        ("queue", pa.string()),
+        ("minute", TIME),
+        ("waiting", pa.int64()),
+        ("ready", pa.int64()),
+        ("running", pa.int64()),
+        ("changes", pa.int64()),
     ]
 )
 
@@ -202,8 +193,8 @@ class Life:
         return self
 
 
-def silver(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table]:
-    """The tables of jobs and of attempts that these lives come to."""
+def silver(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """The tables of jobs, of attempts and of levels that these lives come to."""
     events = sorted(
         ((event["at"], index, event) for index, life in enumerate(lives) for event in life.events),
         key=lambda one: (one[0], one[1], one[2]["version"]),
@@ -212,7 +203,12 @@ def silver(lives: Sequence[Life]) -> tuple[pa.Table, pa.Table]:
         event["seq"] = seq
     jobs = [_job(life) for life in lives]
     attempts = [row for life in lives for row in _attempts(life)]
-    return pa.Table.from_pylist(jobs, JOBS), pa.Table.from_pylist(attempts, ATTEMPTS)
+    levels = [row for life in lives for row in _levels(life)]
+    return (
+        pa.Table.from_pylist(jobs, JOBS),
+        pa.Table.from_pylist(attempts, ATTEMPTS),
+        pa.Table.from_pylist(levels, LEVELS),
+    )
 
 
 def _job(life: Life) -> dict[str, Any]:
@@ -238,7 +234,11 @@ def _job(life: Life) -> dict[str, Any]:
         "wait_us": sum(one["wait_us"] for one in leases),
         "run_us": sum(one["run_us"] or 0 for one in life.events),
         "dependencies": [{"job_id": need, "kind": "after"} for need in life.needs],
-        "timeline": life.events,
+        "first_run_at": first["run_at"],
+        "failed_seq": blame.get("seq"),
+        "last_seq": last["seq"],
+        "last_at": last["at"],
+        "last_before": last["before"],
         "created_on": first["at"].date(),
     }
 
@@ -272,6 +272,26 @@ def _attempts(life: Life) -> list[dict[str, Any]]:
                 **{name: event.get(name) for name in ("category", "code", "message")},
             }
     return rows
+
+
+def _levels(life: Life) -> Iterator[dict[str, Any]]:
+    """Each moment at which the job comes to stand otherwise, and by how much its queue's levels rise then."""
+    stood = {"waiting": 0, "ready": 0, "running": 0}
+    for event, after in itertools.zip_longest(life.events, life.events[1:]):
+        for at in (event["at"], event["run_at"]):
+            if at < event["at"] or (after is not None and at > after["at"]):
+                continue  # due before, or gone before it was due
+            state = event["after"]
+            stands = {
+                "waiting": int(state not in TERMINAL and state not in LEASED),
+                "ready": int(state in CLAIMABLE and event["run_at"] <= at),
+                "running": int(state in LEASED),
+            }
+            if stands != stood:
+                rises = {name: stands[name] - stood[name] for name in stood}
+                minute = at.replace(second=0, microsecond=0)
+                yield {"queue": life.who["queue"], "minute": minute, **rises, "changes": 1}
+                stood = stands
 
 
 def _us(span: timedelta) -> int:

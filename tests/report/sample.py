@@ -19,9 +19,8 @@ JOBS = 20_000
 def write(lake: Path, jobs: int = JOBS) -> None:
     spark = session(master="local[2]", config={"spark.sql.shuffle.partitions": "2"})
     try:
-        rows, attempts = silver(Day(jobs).run())
-        frame = spark.createDataFrame(rows)
-        sources = Sources(frame, spark.createDataFrame(attempts), None, frame)
+        rows, attempts, levels = map(spark.createDataFrame, silver(Day(jobs).run()))
+        sources = Sources(jobs=rows, attempts=attempts, levels=levels, hours=None, all_jobs=rows)
         for table in GOLD:
             assert table.transform is not None
             computed = table.transform(sources).toArrow()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import msgspec
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -18,11 +19,14 @@ from deltalake import DeltaTable
 from headrace.connect import open_store
 from headrace.model import Event
 from headrace.spark import folding, schemas
-from headrace.spark.lake.bronze import Bronze
+from headrace.spark.lake.bronze import bronze_of
 from headrace.spark.lake.gold import GOLD, objectives
-from headrace.spark.lake.runner import Summary, opened
-from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.intake import Intake, Taken
+from headrace.spark.lake.run import Summary, opened
+from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE, LEVELS_TABLE, silver_of
+from headrace.spark.lake.storage import Storage, storage_of
 from headrace.spark.lake.table import Table
+from headrace.spark.lake.tasks import LocalTasks
 from tests.spark import gold_oracle, oracle
 from tests.spark.wild import PAUSES_SECONDS, all_events, table_of, wild_on
 
@@ -64,32 +68,56 @@ def plain_run(
         work.start()
         work.take_in(batch_events)
         work.refresh(everything=False)
-        checks = work.check(everything=False) if check else 0
-        work.finish()
-        return work.summary(checks)
+        return work.finish(work.check(everything=False) if check else 0)
 
 
-def assert_exact(lake: Path, events: Sequence[Event]) -> None:
+def intake(lake: Path | Storage) -> Intake:
+    """Without Spark: tasks one after the other, in this process."""
+    made = Intake(lake if isinstance(lake, Storage) else storage_of(lake), LocalTasks())
+    made.prepare(name="a lake", description="of a test")
+    return made
+
+
+def take(lake: Path | Storage, events: Sequence[Event], parts: int = 1) -> Taken:
+    """Take these events in as one batch, read in so many parts."""
+    made = intake(lake)
+    size = -(-len(events) // parts) or 1
+    told = [table_of(events[start : start + size]) for start in range(0, len(events), size)]
+    taken = made.append(told, pa.Table.to_batches)
+    made.catch_up()
+    return taken
+
+
+def assert_exact(lake: Path | Storage, events: Sequence[Event]) -> None:
     """Bronze holds these events, and silver what plain Python makes of them: every column of every row."""
-    bronze = Bronze(lake).folder.snapshot().read()
+    storage = lake if isinstance(lake, Storage) else storage_of(lake)
+    bronze = bronze_of(storage).snapshot().read()
     told = table_of(sorted(events, key=lambda event: event.seq))
     assert bronze.select(schemas.EVENTS.names).sort_by("seq").equals(told)
-    silver = Silver(lake)
-    jobs = silver.jobs.snapshot().read()
-    attempts = silver.attempts.snapshot().read()
+    jobs = silver_of(storage, JOBS_TABLE).snapshot().read()
+    attempts = silver_of(storage, ATTEMPTS_TABLE).snapshot().read()
     assert oracle.rows_of(jobs.select(folding.JOBS.names), "last_seq") == oracle.jobs(events)
     assert oracle.rows_of(attempts.select(schemas.ATTEMPTS.names), "leased_seq") == oracle.attempts(
         events
     )
-    for row in jobs.select(["created_at", "created_on", "finalized_at", "ended"]).to_pylist():
+    for row in jobs.select([*_PLACED, "created_on", "finalized_on", "ended"]).to_pylist():
         assert row["created_on"] == row["created_at"].date()
-        assert row["ended"] == (row["finalized_at"] is not None)
-    for row in attempts.select(["leased_at", "leased_on", "outcome", "ended"]).to_pylist():
+        ended = row["finalized_at"]
+        assert row["finalized_on"] == (None if ended is None else ended.date())
+        assert row["ended"] == (ended is not None)
+    for row in attempts.select(["leased_at", "leased_on", "ended_at", "ended_on"]).to_pylist():
         assert row["leased_on"] == row["leased_at"].date()
-        assert row["ended"] == (row["outcome"] is not None)
+        assert row["ended_on"] == (None if row["ended_at"] is None else row["ended_at"].date())
+    levels = silver_of(storage, LEVELS_TABLE).snapshot().read(folding.LEVELS.names)
+    order = [("queue", "ascending"), ("minute", "ascending")]
+    wanted = folding.fold(told).levels.sort_by(order)
+    assert folding.levels_summed(levels).sort_by(order).equals(wanted)
 
 
-def assert_gold_exact(lake: Path, events: Sequence[Event]) -> None:
+_PLACED = ("created_at", "finalized_at")
+
+
+def assert_gold_exact(lake: Path | Storage, events: Sequence[Event]) -> None:
     """Every gold table holds what plain Python makes of these events: every column of every row."""
     wanted = gold_oracle.tables(events, objectives.read(lake))
     assert set(wanted) == {table.name for table in GOLD}
@@ -97,8 +125,9 @@ def assert_gold_exact(lake: Path, events: Sequence[Event]) -> None:
         assert differences(gold_rows(lake, table), wanted[table.name], table.key) == [], table.name
 
 
-def gold_rows(lake: Path, table: Table) -> list[dict[str, Any]]:
-    return rows(DeltaTable(str(lake / table.name)).to_pyarrow_table())
+def gold_rows(lake: Path | Storage, table: Table) -> list[dict[str, Any]]:
+    storage = lake if isinstance(lake, Storage) else storage_of(lake)
+    return rows(storage.within(table.name).delta().to_pyarrow_table())
 
 
 def differences(
@@ -134,6 +163,17 @@ def _same(one: Any, other: Any) -> bool:
             return one.keys() == other.keys() and all(_same(one[name], other[name]) for name in one)
         case _:
             return type(one) is type(other) and bool(one == other)
+
+
+def events_in(bronze: pa.Table) -> list[Event]:
+    """The events that a table of them tells of."""
+    return [
+        msgspec.convert(
+            {**row, "detail_json": None if row["detail"] is None else row["detail"].encode()},
+            Event,
+        )
+        for row in bronze.to_pylist()
+    ]
 
 
 def rows(table: pa.Table) -> list[dict[str, Any]]:

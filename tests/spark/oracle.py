@@ -13,27 +13,6 @@ from headrace import history
 from headrace.model import LEASED, Event, EventKind
 
 Row = dict[str, Any]
-_TIMELINE = [
-    "seq",
-    "at",
-    "kind",
-    "before",
-    "after",
-    "version",
-    "attempt",
-    "failures",
-    "losses",
-    "run_at",
-    "worker",
-    "lease_until",
-    "category",
-    "code",
-    "message",
-    "wait_us",
-    "run_us",
-    "payload_bytes",
-    "result_bytes",
-]
 _DETAIL = [
     "max_attempts",
     "timeout_seconds",
@@ -70,6 +49,14 @@ def _whose(event: Event, then: Event | None = None) -> tuple[object, ...]:
 
 def jobs(events: Iterable[Event]) -> list[Row]:
     return _sorted([_job(life) for life in lives_of(events)], "last_seq")
+
+
+def histories(events: Iterable[Event]) -> list[Row]:
+    """Jobs with all their events: what plain gold is computed from."""
+    told = [
+        _job(life) | {"timeline": [_told(event) for event in life]} for life in lives_of(events)
+    ]
+    return _sorted(told, "last_seq")
 
 
 def attempts(events: Iterable[Event]) -> list[Row]:
@@ -120,8 +107,12 @@ def _job(life: Sequence[Event]) -> Row:
             {"job_id": name, "kind": kind} for name, kind in detail.get("dependencies", [])
         ],
         **_updated(life),
+        "events": len(life),
+        "first_run_at": first.run_at,
+        "failed_seq": failures[-1].seq if failures else None,
         "last_seq": last.seq,
-        "timeline": [_told(event) for event in life],
+        "last_at": last.at,
+        "last_before": _plain(last.before),
     }
 
 
@@ -178,8 +169,8 @@ def _born(life: Sequence[Event]) -> int | None:
 
 
 def _told(event: Event) -> Row:
-    told = {name: _plain(getattr(event, name)) for name in _TIMELINE}
-    return told | {"detail": None if event.detail_json is None else event.detail_json.decode()}
+    names = ("seq", "at", "before", "after", "run_at", "category", "code", "message")
+    return {name: _plain(getattr(event, name)) for name in names}
 
 
 def _plain(value: Any) -> Any:

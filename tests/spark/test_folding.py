@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 from collections import Counter
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 from headrace.history import attempts as attempts_plainly
 from headrace.history import fold as fold_plainly
 from headrace.model import Event, EventKind, State
-from headrace.spark.folding import JOBS, attempts_of, events_of, fold
+from headrace.spark.folding import JOBS, LEVELS, attempts_of, fold, follows_on, levels_summed
 from headrace.spark.schemas import ATTEMPTS, EVENTS
 from headrace.stores.memory import MemoryStore
 from tests.spark import oracle
@@ -74,18 +76,73 @@ def test_attempts_agree_with_those_that_the_manager_tells(seed: int) -> None:
     assert seen > 20
 
 
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**32), cut=st.integers(0, 120))
-def test_a_timeline_folded_again_with_later_events_gives_the_row_of_all(
-    seed: int, cut: int
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 2**32), cuts=st.lists(st.integers(0, 120), min_size=1, max_size=4))
+def test_rows_that_events_follow_on_go_on_to_what_all_events_give(
+    seed: int, cuts: list[int]
 ) -> None:
+    """Batch by batch, from rows: the other way in."""
     events = history(seed, 120)
-    early = fold(table_of(events[:cut]))
-    told = events_of(early.jobs)
-    late = table_of(events[cut:]).select(told.schema.names)
-    again = fold(pa.concat_tables([told, late]))
-    assert oracle.rows_of(again.jobs, "last_seq") == oracle.jobs(events)
-    assert oracle.rows_of(again.attempts, "leased_seq") == oracle.attempts(events)
+    jobs, attempts = JOBS.empty_table(), ATTEMPTS.empty_table()
+    levels = [LEVELS.empty_table()]
+    places = sorted({0, *(min(cut, len(events)) for cut in cuts), len(events)})
+    for start, end in itertools.pairwise(places):
+        batch = table_of(events[start:end])
+        latest = latest_of(jobs)
+        assert set(follows_on(batch, latest).to_pylist()) == {
+            event.job_id for event in events[start:end]
+        }
+        folded = fold(batch, latest, attempts.filter(pc.is_null(attempts["ended_seq"])))
+        jobs = replaced(jobs, folded.jobs, ["job_id", "born_seq"])
+        attempts = replaced(attempts, folded.attempts, ["leased_seq"])
+        levels.append(folded.levels)
+    assert oracle.rows_of(jobs, "last_seq") == oracle.jobs(events)
+    assert oracle.rows_of(attempts, "leased_seq") == oracle.attempts(events)
+    whole = fold(table_of(events)).levels
+    keys = [("queue", "ascending"), ("minute", "ascending")]
+    assert levels_summed(pa.concat_tables(levels)).sort_by(keys).equals(whole.sort_by(keys))
+
+
+def latest_of(jobs: pa.Table) -> pa.Table:
+    """Of each job the latest life, if it may go on."""
+    last = jobs.group_by("job_id").aggregate([("last_seq", "max")])["last_seq_max"]
+    return jobs.filter(pc.is_in(jobs["last_seq"], value_set=last.combine_chunks()))
+
+
+def replaced(rows: pa.Table, fresh: pa.Table, key: list[str]) -> pa.Table:
+    """With these in place of those of the same key."""
+    kept = [
+        row
+        for row in rows.to_pylist()
+        if not any(
+            all(row[name] == one[name] for name in key) for one in fresh.select(key).to_pylist()
+        )
+    ]
+    return pa.concat_tables([pa.Table.from_pylist(kept, schema=rows.schema), fresh])
+
+
+def test_what_does_not_follow_on_is_known() -> None:
+    events = [event for event in history(3, 200) if event.job_id != "gone"]
+    jobs = fold(table_of(events[:100])).jobs
+    rest = events[100:]
+    latest = latest_of(jobs)
+    told = table_of(rest)
+    assert set(follows_on(told, latest).to_pylist()) == {event.job_id for event in rest}
+    # Without one of its events a job no longer goes on; others do. So without its row.
+    ids = Counter(event.job_id for event in rest)
+    name = next(one for one, count in ids.items() if count > 2)
+    of_job = [event for event in rest if event.job_id == name]
+    holed = [event for event in rest if event is not of_job[1]]
+    lost = set(ids) - set(follows_on(table_of(holed), latest).to_pylist())
+    assert lost == ({name} if of_job[2].kind is not EventKind.ENQUEUED else set())
+    begun = {one for one in ids if _first(rest, one).kind is EventKind.ENQUEUED}
+    assert set(follows_on(told, JOBS.empty_table()).to_pylist()) == begun
+    twice = pa.concat_tables([told, told])
+    assert set(follows_on(twice, latest).to_pylist()) == set(ids)
+
+
+def _first(events: list[Event], job_id: str) -> Event:
+    return next(event for event in events if event.job_id == job_id)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -148,7 +205,8 @@ def test_nothing_folds_to_nothing() -> None:
     folded = fold(EVENTS.empty_table())
     assert folded.jobs.num_rows == folded.attempts.num_rows == 0
     assert folded.jobs.schema == JOBS
-    assert events_of(folded.jobs).num_rows == 0
+    assert folded.levels.schema == LEVELS
+    assert follows_on(EVENTS.empty_table(), JOBS.empty_table()).to_pylist() == []
 
 
 def test_agrees_with_the_fold_of_the_model() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,9 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from headrace import error_groups
 from headrace.errors import InvalidInput
 from headrace.report import build, read
+from headrace.spark.lake import hours
 from headrace.spark.lake.gold import GOLD, errors, objectives, of_lake, slo
+from headrace.spark.lake.hours import Hours
 from headrace.spark.lake.table import Sources, Table
 from headrace.spark.lake.views import schema_of
 from tests.report.history import Life, silver
@@ -53,12 +56,9 @@ def rows_of(table: Table, sources: Sources) -> list[dict[str, Any]]:
     return in_order(table, computed(table, sources))
 
 
-def sources_of(
-    spark: SparkSession, lives: Sequence[Life], since: datetime | None = None
-) -> Sources:
-    jobs, attempts = silver(lives)
-    frame = spark.createDataFrame(jobs)
-    return Sources(frame, spark.createDataFrame(attempts), since, frame)
+def sources_of(spark: SparkSession, lives: Sequence[Life], hours: Hours | None = None) -> Sources:
+    jobs, attempts, levels = map(spark.createDataFrame, silver(lives))
+    return Sources(jobs=jobs, attempts=attempts, levels=levels, hours=hours, all_jobs=jobs)
 
 
 def minute_of(row: Mapping[str, Any]) -> int:
@@ -369,7 +369,7 @@ def live(life: Life, rng: random.Random) -> None:
 def at_random(spark: SparkSession) -> Iterator[Sources]:
     sources = sources_of(spark, any_lives(seed=5, count=250))
     jobs, attempts = sources.jobs.cache(), sources.attempts.cache()
-    yield Sources(jobs, attempts, None, jobs)
+    yield replace(sources, jobs=jobs, attempts=attempts, all_jobs=jobs)
     jobs.unpersist()
     attempts.unpersist()
 
@@ -379,18 +379,28 @@ def whole(at_random: Sources) -> dict[str, list[dict[str, Any]]]:
     return {name: rows_of(table, at_random) for name, table in TABLES.items()}
 
 
+FROM_THREE_ON = hours.union(hours.since(pa.chunked_array([[at(180)]])))
+SOME_HOURS = hours.union(hours.hours_of(pa.chunked_array([[at(61), at(200), at(260)]])))
+
+
+@pytest.mark.parametrize("asked", [FROM_THREE_ON, SOME_HOURS], ids=["from on", "some"])
 @pytest.mark.parametrize("name", TABLES)
-def test_from_any_hour_on_the_rows_are_the_same(
-    name: str, at_random: Sources, whole: dict[str, list[dict[str, Any]]]
+def test_of_any_hours_the_rows_are_the_same(
+    name: str, asked: Hours, at_random: Sources, whole: dict[str, list[dict[str, Any]]]
 ) -> None:
-    since = at(180)
-    sources = Sources(at_random.jobs, at_random.attempts, since, at_random.jobs)
-    later = rows_of(TABLES[name], sources)
-    expected = [row for row in whole[name] if row["hour"] >= since]
-    assert later == approximately(expected)
-    assert 0 < len(later) < len(whole[name])
-    assert all(row["hour"].minute == 0 for row in later)
-    assert all(row["day"] == row["hour"].date() for row in later)
+    some_rows = rows_of(TABLES[name], replace(at_random, hours=asked))
+    expected = [
+        row
+        for row in whole[name]
+        if any(
+            since <= row["hour"] and (until is None or row["hour"] < until)
+            for since, until in asked.times()
+        )
+    ]
+    assert some_rows == approximately(expected)
+    assert 0 < len(some_rows) < len(whole[name])
+    assert all(row["hour"].minute == 0 for row in some_rows)
+    assert all(row["day"] == row["hour"].date() for row in some_rows)
 
 
 def approximately(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -406,7 +416,7 @@ def approximately(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_nothing_gives_nothing(name: str, spark: SparkSession) -> None:
-    assert rows_of(TABLES[name], sources_of(spark, [], since=NOON)) == []
+    assert rows_of(TABLES[name], sources_of(spark, [], FROM_THREE_ON)) == []
 
 
 # --- checks --------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import asyncio
 import json
 import shutil
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,18 +16,21 @@ import polars as pl
 import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.classic.dataframe import DataFrame
 
 from headrace.cli import main
 from headrace.connect import connect
 from headrace.report import read
 from headrace.spark import pipeline
+from headrace.spark.lake import upkeep
 from headrace.spark.lake.checks import ChecksFailed
 from headrace.spark.lake.continuity import LogBroken
 from headrace.spark.lake.delta import LakeBusy
 from headrace.spark.lake.gold import latency, throughput
 from headrace.spark.lake.home import OtherStore
-from headrace.spark.lake.rebuild import rebuild
-from headrace.spark.lake.runner import opened
+from headrace.spark.lake.hours import BEGINNING
+from headrace.spark.lake.intake import Intake
+from headrace.spark.lake.run import opened
 from headrace.spark.lake.store import Store, reader_of
 from tests.spark import oracle
 from tests.spark.lakes import assert_exact, assert_filters_find_all, happen, plain_run
@@ -104,6 +108,58 @@ def test_every_table_equals_plain_python_and_grows_with_the_log(
 
 
 @pytest.fixture
+def rows_at_the_driver(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, list[str], int]]:
+    """By which of PySpark's doors rows came to the driver, their columns, and how many they were."""
+    came: list[tuple[str, list[str], int]] = []
+
+    def watch(owner: type, name: str, count: Callable[[Any], int]) -> None:
+        real = getattr(owner, name)
+
+        def told(self: Any, *args: Any, **kwargs: Any) -> Any:
+            found = real(self, *args, **kwargs)
+            columns = self.columns if hasattr(self, "columns") else ["(of an RDD)"]
+            came.append((name, columns, count(found)))
+            return found
+
+        monkeypatch.setattr(owner, name, told)
+
+    for name in ("collect", "take", "tail", "head", "toPandas"):
+        watch(DataFrame, name, lambda found: len(found) if isinstance(found, list) else 1)
+    for name in ("toArrow",):
+        watch(DataFrame, name, lambda found: int(found.num_rows))
+    for name in ("toLocalIterator", "foreachPartition"):
+        watch(DataFrame, name, lambda _found: 10**9)
+    return came
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("full", [False, True], ids=["a run", "--full"])
+def test_no_row_passes_the_driver(
+    spark: SparkSession,
+    url: str,
+    tmp_path: Path,
+    rows_at_the_driver: list[tuple[str, list[str], int]],
+    full: bool,
+) -> None:
+    """File names, statistics and counts do: at PySpark's own doors."""
+    happen(url, 1, 300)
+    lake = tmp_path / "lake"
+    some = [throughput.TABLE, latency.TABLE]
+    pipeline.run(url, lake, spark=spark, tables=some, full=full)
+    for _ in range(upkeep.EVERY_RUNS):  # the last one joins files
+        happen(url, 2, 5)
+        with opened(url, lake, spark, tables=[]) as work:
+            work.start()
+            work.take_in(10_000)
+            work.finish(0)
+    answers = [one for one in rows_at_the_driver if one[1] == ["place", "answer"]]
+    assert answers
+    counts = (["place", "offending"], ["count(1)"])  # of rows that offend a check
+    assert [one for one in rows_at_the_driver if one not in answers and one[1] not in counts] == []
+    assert sum(count for _, _, count in rows_at_the_driver) < 1000
+
+
+@pytest.fixture
 def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path / 'jobs.db'}?synchronous=normal"
 
@@ -153,19 +209,6 @@ def test_an_empty_log_makes_empty_tables(spark: SparkSession, url: str, tmp_path
     assert {one.table: one.rows for one in done.tables}["gold/throughput"] == 0
     events = happen(url, 2, 20)
     pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE])
-    assert_exact(lake, events)
-
-
-@pytest.mark.long
-def test_a_lost_checkpoint_costs_time_and_nothing_else(
-    spark: SparkSession, url: str, tmp_path: Path
-) -> None:
-    lake = tmp_path / "lake"
-    happen(url, 1, 60)
-    plain_run(url, lake, spark)
-    shutil.rmtree(lake / "_headrace" / "checkpoint")
-    events = happen(url, 2, 60)
-    plain_run(url, lake, spark)
     assert_exact(lake, events)
 
 
@@ -219,7 +262,6 @@ def test_a_failing_check_fails_loudly_and_a_rebuild_heals(
 
     rebuilt = pipeline.run(url, lake, spark=spark, full=True)
     assert rebuilt.events == 1
-    (_,) = (lake / "_headrace").glob("checkpoint*")
     assert_exact(lake, events)
     assert_gold_counts(lake, events)
 
@@ -236,7 +278,7 @@ def test_others_read_the_lake_without_us(spark: SparkSession, url: str, tmp_path
     assert dict(zip(pandas["last_seq"], pandas["state"], strict=True)) == wanted
     frame = pl.read_delta(str(lake / "silver" / "jobs"))
     assert dict(frame.select("last_seq", "state").iter_rows()) == wanted
-    assert frame["timeline"].list.len().sum() == len(events)
+    assert frame["events"].sum() == len(events)
     files = table.file_uris()
     with duckdb.connect() as duck:
         query = "SELECT last_seq, state FROM read_parquet(?, hive_partitioning = true) WHERE ended NOTNULL"
@@ -260,33 +302,12 @@ def test_following_takes_in_what_comes_and_ends_when_it_is_told_to(
     while pipeline.status(lake).cursor != events[-1].cursor or pipeline.status(lake).pending:
         next(following)
     following.close()
-    assert not spark.streams.active
     assert_exact(lake, events)
     with opened(url, lake, spark):
         pass  # the lock is free again
 
 
-# --- what comes in while gold is computed, and what a run leaves behind when it dies -----------------
-
-
-@pytest.mark.long
-def test_a_batch_between_gold_and_the_checks_upsets_neither(
-    spark: SparkSession, url: str, tmp_path: Path
-) -> None:
-    """As with --follow, where the log is read on while gold is computed and checked."""
-    happen(url, 1, 60)
-    with opened(url, tmp_path / "lake", spark, tables=[throughput.TABLE]) as work:
-        work.start()
-        work.take_in(10_000)
-        work.refresh(everything=False)
-        events = happen(url, 2, 60)
-        work.take_in(10_000)
-        assert work.check(everything=False) > 0
-        assert work.home.state().unchecked  # of the second batch, whose turn comes now
-        work.refresh(everything=False)
-        assert work.check(everything=False) > 0
-        assert not work.home.state().unchecked
-    assert_exact(tmp_path / "lake", events)
+# --- what a run leaves behind when it dies -------------------------------------------------------
 
 
 @pytest.mark.long
@@ -302,7 +323,7 @@ def test_what_a_run_did_not_check_the_next_one_does(
     # Whatever went wrong with what it wrote:
     DeltaTable(str(lake / "bronze" / "events")).delete("seq = 5")
     for _ in range(2):  # a check that has failed is made again, too, until it passes
-        with pytest.raises(ChecksFailed, match="seq 5"):
+        with pytest.raises(ChecksFailed, match="as many rows as were committed"):
             pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE])
     assert pipeline.run(url, lake, spark=spark, full=True, tables=[throughput.TABLE]).events == 1
     assert pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE]).checks == 0
@@ -318,12 +339,14 @@ def test_a_rebuild_that_was_cut_short_leaves_gold_and_the_checks_to_the_next_run
     pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE, latency.TABLE])
     DeltaTable(str(lake / "gold" / "throughput")).update(updates={"started": "started + 1"})
 
-    def swap_and_die(*args: Any) -> None:
-        rebuild(*args)
+    rebuild = Intake.rebuild
+
+    def swap_and_die(self: Intake) -> None:
+        rebuild(self)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("headrace.spark.lake.runner.rebuild", swap_and_die)
+        patch.setattr(Intake, "rebuild", swap_and_die)
         with pytest.raises(KeyboardInterrupt):
             pipeline.run(url, lake, spark=spark, full=True, tables=[throughput.TABLE])
     healed = pipeline.run(url, lake, spark=spark, tables=[throughput.TABLE, latency.TABLE])
@@ -333,7 +356,7 @@ def test_a_rebuild_that_was_cut_short_leaves_gold_and_the_checks_to_the_next_run
 
 @pytest.mark.long
 def test_a_gold_table_that_was_left_out_is_made_up_for(
-    spark: SparkSession, url: str, tmp_path: Path
+    spark: SparkSession, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lake = tmp_path / "lake"
     happen(url, 1, 60)
@@ -344,13 +367,13 @@ def test_a_gold_table_that_was_left_out_is_made_up_for(
     done = pipeline.run(url, lake, spark=spark, tables=both)
     assert done.events == 0
     assert_gold_counts(lake, events)
-    # So is one whose batches nobody remembers: the file that says what is left to do is gone.
+    # So is one whose batches nobody remembers: silver's log does not go back so far any more.
     events = happen(url, 3, 60)
     with opened(url, lake, spark, tables=both) as died:
         died.start()
         died.take_in(10_000)
-    (lake / "_headrace" / "state.json").unlink()
-    pipeline.run(url, lake, spark=spark, tables=both)
+    monkeypatch.setattr("headrace.spark.lake.refresh.changed_since", lambda *_: None)
+    assert pipeline.run(url, lake, spark=spark, tables=both).since == BEGINNING
     assert_gold_counts(lake, events)
 
 

@@ -18,10 +18,11 @@ from headrace.limits import QueueLimits
 from headrace.model import Job, State
 from headrace.spark import redrive as redriving
 from headrace.spark.lake.home import Home, NoLake, OtherStore
-from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.storage import storage_of
 from headrace.spark.lake.store import Store
 from headrace.spark.redrive import Redriven, RedriveStopped
-from tests.spark.wild import all_events, table_of
+from tests.spark.lakes import take
+from tests.spark.wild import all_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +36,6 @@ class Lake:
 
     def __init__(self, url: str, path: Path, spark: SparkSession) -> None:
         self.url, self.path, self.spark = url, path, spark
-        self._batch = 0
         self._seen = 0
 
     def manage(self, work: Work[T], **options: Any) -> T:
@@ -48,16 +48,9 @@ class Lake:
     def catch_up(self) -> None:
         """What a run of the pipeline does for silver."""
         events = self.manage(lambda jobs: all_events(jobs.store))
-        home, silver = Home(self.path), Silver(self.path)
         with Store(self.url) as store:
-            home.claim_for(store.id())
-        silver.jobs.prepare()
-        silver.attempts.prepare()
-        new = events[self._seen :]
-        if new:
-            silver.take(silver.plan(table_of(new)), self._batch)
-            home.note(cursor=new[-1].cursor)
-        self._batch += 1
+            Home(storage_of(self.path)).claim_for(store.id())
+        take(self.path, events[self._seen :])
         self._seen = len(events)
 
     def redrive(self, where: str, **options: Any) -> Redriven:

@@ -1,9 +1,8 @@
 """`headrace pipeline run`, killed with SIGKILL by itself at a chosen point.
 
-    python dying_pipeline.py before:silver/jobs:2 replays --url … --lake …
+    python dying_pipeline.py before:silver/jobs:2 --url … --lake …
 
-Dies right before (after) the second commit of silver/jobs. `never` lets it run to its end. The numbers of
-batches that Spark tells again, and bronze holds already, are written to the file `replays`.
+Dies right before (after) the second commit of silver/jobs. `never` lets it run to its end.
 """
 
 from __future__ import annotations
@@ -11,13 +10,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from headrace.cli import main
-from headrace.spark.lake.bronze import Bronze
 from headrace.spark.lake.delta import Folder
 
 
@@ -27,7 +22,7 @@ def die_at(when: str, table: str, count: int) -> None:
 
     def commit(self: Folder, *args: Any, **kwargs: Any) -> None:
         nonlocal seen
-        here = str(self.path).endswith(table)
+        here = self.storage.url.endswith(table)
         seen += here
         if here and seen == count and when == "before":
             os.kill(os.getpid(), signal.SIGKILL)
@@ -38,21 +33,8 @@ def die_at(when: str, table: str, count: int) -> None:
     Folder.commit = commit  # type: ignore[method-assign]
 
 
-def note_replays(file: Path) -> None:
-    real = Bronze.append
-
-    def append(self: Bronze, events: pa.Table, stream: str, stream_batch: int) -> int:
-        if self.folder.snapshot().mark(stream) >= stream_batch:
-            with file.open("a") as out:
-                out.write(f"{stream_batch}\n")
-        return real(self, events, stream, stream_batch)
-
-    Bronze.append = append  # type: ignore[method-assign]
-
-
 if __name__ == "__main__":
-    point, replays, *words = sys.argv[1:]
-    note_replays(Path(replays))
+    point, *words = sys.argv[1:]
     if point != "never":
         when, table, count = point.split(":")
         die_at(when, table, int(count))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from headrace.cli.pipeline_redrive import redrive
-from headrace.cli.pipeline_run import compact, run, status
+from headrace.cli.pipeline_run import compact, run, status, upgrade
 from headrace.cli.settings import group
 
 
@@ -19,5 +19,5 @@ def pipeline() -> None:
     """Make tables of a store's history in a lake, keep them up to date, and act on them. Needs Spark."""
 
 
-for _command in (run, status, compact, redrive):
+for _command in (run, status, compact, upgrade, redrive):
     pipeline.add_command(_command)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,7 +14,7 @@ from headrace.cli.progress import progress
 from headrace.cli.selection import count, dry_run_option
 from headrace.cli.session import current_settings, key_ring
 from headrace.cli.settings import command
-from headrace.cli.spark_options import conf_option, master_option
+from headrace.cli.spark_options import conf_option, lake_option, master_option, storage_option
 from headrace.cli.table import Column
 from headrace.errors import InvalidInput
 
@@ -69,9 +68,8 @@ class RedriveRecord(msgspec.Struct, frozen=True, kw_only=True):
         "headrace pipeline redrive --lake lake --where \"queue = 'mail' AND state = 'dead'\" --limit 1000",
     ),
 )
-@click.option(
-    "--lake", required=True, type=click.Path(path_type=Path), metavar="PATH", help="The lake."
-)
+@lake_option
+@storage_option
 @click.option(
     "--where",
     required=True,
@@ -89,7 +87,8 @@ class RedriveRecord(msgspec.Struct, frozen=True, kw_only=True):
 @conf_option
 def redrive(
     *,
-    lake: Path,
+    lake: str,
+    storage_options: tuple[tuple[str, str], ...],
     where: str,
     limit: int | None,
     again: bool,
@@ -122,6 +121,7 @@ def redrive(
             keys=key_ring(settings),
             spark=lambda: session(master=master, app_name="headrace redrive", config=dict(config)),
             tell=bar.show,
+            storage_options=dict(storage_options),
         )
     out = Output(as_json=settings.json)
     if out.as_json:

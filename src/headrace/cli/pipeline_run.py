@@ -23,13 +23,13 @@ from headrace.cli.output import Output
 from headrace.cli.progress import Bar, progress
 from headrace.cli.session import current_settings, refuse_tenant
 from headrace.cli.settings import command
-from headrace.cli.spark_options import conf_option, master_option
+from headrace.cli.spark_options import conf_option, lake_option, master_option, storage_option
 from headrace.cli.table import Column
 from headrace.cli.values import SECONDS
 from headrace.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from headrace.spark.lake.telling import Step, Tell
+    from headrace.spark.lake.step import Step, Tell
     from headrace.spark.lake.upkeep import Size
     from headrace.spark.pipeline import Summary
 
@@ -42,14 +42,6 @@ COLUMNS = (
 )
 
 _STDERR = 2
-
-_lake = click.option(
-    "--lake",
-    required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="PATH",
-    help="The lake's folder.",
-)
 
 
 class TableRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +77,11 @@ class StatusRecord(msgspec.Struct, frozen=True, kw_only=True):
     tables: tuple[TableRecord, ...]
 
 
+class UpgradeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    lake: str
+    events: int
+
+
 class CompactRecord(msgspec.Struct, frozen=True, kw_only=True):
     tables: int
     files_before: int
@@ -100,7 +97,8 @@ class CompactRecord(msgspec.Struct, frozen=True, kw_only=True):
         "headrace pipeline run --lake lake --full",
     ),
 )
-@_lake
+@lake_option
+@storage_option
 @click.option("--follow", is_flag=True, help="Go on until it is interrupted.")
 @click.option(
     "--every",
@@ -116,13 +114,14 @@ class CompactRecord(msgspec.Struct, frozen=True, kw_only=True):
     "--batch-events",
     type=click.IntRange(1),
     metavar="N",
-    help="How many events to take in at once.  [default: 400000]",
+    help="How many events to take in at once.  [default: 1000000]",
 )
 @master_option
 @conf_option
 def run(
     *,
-    lake: Path,
+    lake: str,
+    storage_options: tuple[tuple[str, str], ...],
     follow: bool,
     every: float,
     full: bool,
@@ -162,6 +161,7 @@ def run(
                 full=full,
                 full_check=full_check,
                 tell=tell,
+                storage_options=dict(storage_options),
                 **given,
             )
             bar.stop()
@@ -169,7 +169,14 @@ def run(
             return Exit.OK
         try:
             for done in pipeline.follow(
-                settings.url, lake, spark=spark, every_seconds=every, tell=tell, until=told, **given
+                settings.url,
+                lake,
+                spark=spark,
+                every_seconds=every,
+                tell=tell,
+                until=told,
+                storage_options=dict(storage_options),
+                **given,
             ):
                 _print_line(out, done)
         except Exception:
@@ -180,14 +187,16 @@ def run(
 
 
 @command("status", examples=("headrace pipeline status --lake lake",))
-@_lake
-def status(*, lake: Path) -> Exit:
+@lake_option
+@storage_option
+def status(*, lake: str, storage_options: tuple[tuple[str, str], ...]) -> Exit:
     """Show how far the lake has come, and how large its tables are. Starts no Spark.
 
     With --url, or HEADRACE_URL, also how far the store's log has gone on.
     """
     settings = current_settings()
-    found = _pipeline().status(lake, settings.url if settings.url_given else None)
+    url = settings.url if settings.url_given else None
+    found = _pipeline().status(lake, url, storage_options=dict(storage_options))
     out = Output(as_json=settings.json)
     if out.as_json:
         fields = {name: getattr(found, name) for name in StatusRecord.__struct_fields__}
@@ -214,7 +223,8 @@ def status(*, lake: Path) -> Exit:
 
 
 @command("compact", examples=("headrace pipeline compact --lake lake --keep 7d",))
-@_lake
+@lake_option
+@storage_option
 @click.option(
     "--keep",
     type=SECONDS,
@@ -223,11 +233,13 @@ def status(*, lake: Path) -> Exit:
     metavar="DURATION",
     help="Old versions of the tables stay readable for so long.",
 )
-def compact(*, lake: Path, keep: float) -> Exit:
+def compact(*, lake: str, storage_options: tuple[tuple[str, str], ...], keep: float) -> Exit:
     """Join the lake's small files, and delete those that no version still kept needs."""
     settings = current_settings()
     with progress("compacting"):
-        done = _pipeline().compact(lake, keep_hours=keep / 3600)
+        done = _pipeline().compact(
+            lake, keep_hours=keep / 3600, storage_options=dict(storage_options)
+        )
     out = Output(as_json=settings.json)
     if out.as_json:
         out.document(CompactRecord(**done._asdict()))
@@ -235,6 +247,30 @@ def compact(*, lake: Path, keep: float) -> Exit:
         out.text(
             f"{done.files_before:,} files became {done.files_after:,}; {done.removed:,} old ones were deleted"
         )
+    return Exit.OK
+
+
+@command("upgrade", examples=("headrace pipeline upgrade --lake lake",))
+@lake_option
+@master_option
+@conf_option
+def upgrade(*, lake: str, master: str | None, config: tuple[tuple[str, str], ...]) -> Exit:
+    """Bring a lake that an earlier version wrote to this version's form, from its own events.
+
+    The tables of before stay in the lake's folder _headrace/format-1. The next run computes gold.
+    """
+    settings = current_settings()
+    with progress("looking at the lake") as bar:
+        events = _pipeline().upgrade(
+            lake,
+            spark=lambda: _spark(master, dict(config), for_long=False),
+            tell=teller(bar),
+        )
+    out = Output(as_json=settings.json)
+    if out.as_json:
+        out.document(UpgradeRecord(lake=lake, events=events))
+    else:
+        out.text(f"the lake at {lake} has this version's form; it holds {events:,} events")
     return Exit.OK
 
 

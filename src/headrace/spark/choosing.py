@@ -18,9 +18,9 @@ from headrace.spark.reasons import reason
 from headrace.spark.session import session
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import DataFrame, SparkSession
+
+    from headrace.spark.lake.storage import Storage
 
 GROUPS_MAX = 1000
 """So many error groups are told, the largest first."""
@@ -117,7 +117,7 @@ class Chosen:
 
 
 @contextlib.contextmanager
-def choosing(given: SparkSession | None, lake: Path, choice: Choice) -> Iterator[Chosen]:
+def choosing(given: SparkSession | None, lake: Storage, choice: Choice) -> Iterator[Chosen]:
     """The choice from the lake as it is now. Raises InvalidInput where the condition is none."""
     from pyspark.errors import PySparkException
 
@@ -154,19 +154,17 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _views(spark: SparkSession, lake: Path) -> Iterator[dict[str, str]]:
+def _views(spark: SparkSession, lake: Storage) -> Iterator[dict[str, str]]:
     """Silver as temporary views, under names that nobody else has."""
-    from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE, Silver
+    from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE, silver_of
     from headrace.spark.lake.views import frame_of
 
-    silver, own = Silver(lake), uuid.uuid4().hex
+    own = uuid.uuid4().hex
     views = {}
-    for name, table, folder in (
-        ("jobs", JOBS_TABLE, silver.jobs),
-        ("attempts", ATTEMPTS_TABLE, silver.attempts),
-    ):
+    for name, table in (("jobs", JOBS_TABLE), ("attempts", ATTEMPTS_TABLE)):
         views[name] = f"headrace_{name}_{own}"
-        frame_of(spark, table, folder.snapshot()).createOrReplaceTempView(views[name])
+        held = silver_of(lake, table).snapshot()
+        frame_of(spark, table, held).createOrReplaceTempView(views[name])
     try:
         yield views
     finally:

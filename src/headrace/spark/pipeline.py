@@ -12,24 +12,30 @@ Whatever ends a run, the next one goes on from where it was: every table is then
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Sequence
+import time
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from pyspark.errors import StreamingQueryException
+import pyarrow as pa
 
+from headrace.spark.lake import upgrade as upgrading
 from headrace.spark.lake import upkeep
-from headrace.spark.lake.bronze import BATCH, Bronze
+from headrace.spark.lake.bronze import BATCH, bronze_of, events_of
 from headrace.spark.lake.home import Home
-from headrace.spark.lake.intake import BATCH_EVENTS
-from headrace.spark.lake.runner import Sessions, Summary, opened
-from headrace.spark.lake.silver import Silver
+from headrace.spark.lake.log import BATCH_EVENTS
+from headrace.spark.lake.run import Sessions, Summary, opened
+from headrace.spark.lake.runs import Runs
+from headrace.spark.lake.silver import JOBS_TABLE, silver_of
+from headrace.spark.lake.step import Step, Tell
+from headrace.spark.lake.storage import storage_of
 from headrace.spark.lake.store import Store
 from headrace.spark.lake.table import Table
-from headrace.spark.lake.telling import Step, Tell
+from headrace.spark.lake.tasks import SparkTasks
+from headrace.spark.session import session
 
-__all__ = ["Status", "Step", "Summary", "compact", "follow", "run", "status"]
+__all__ = ["Status", "Step", "Summary", "compact", "follow", "history", "run", "status", "upgrade"]
 
 FOLLOW_SECONDS = 10.0
 
@@ -60,27 +66,27 @@ def run(
     batch_events: int = BATCH_EVENTS,
     tell: Tell | None = None,
     tables: Sequence[Table] | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Summary:
     """Bring the lake up to what the store's log holds now, check it, and say what was done.
 
-    `full`: read the whole log again and compute silver and gold anew, from bronze, which keeps what the
-    store has trimmed. `full_check`: check everything, not only what this run brought. `tables`: only these
-    of gold; the others stay as they are, until a run that names them makes up for what they missed. `tell`
-    is told each step, and how far it is.
+    `lake`: a path, or a url such as s3://bucket/lake, with `storage_options` for what the environment does
+    not say. `full`: read the whole log again and compute silver and gold anew, from bronze, which keeps what
+    the store has trimmed. `full_check`: check everything, not only what this run brought. `tables`: only
+    these of gold; the others stay as they are, until a run that names them makes up for what they missed.
+    `tell` is told each step, and how far it is.
 
-    Raises LakeBusy, OtherStore, LakeTooNew, LogBroken, ChecksFailed.
+    Raises LakeBusy, OtherStore, LakeTooOld, LakeTooNew, LogBroken, ChecksFailed.
     """
-    with opened(url, Path(lake), spark, tell, tables) as work:
+    with opened(
+        url, lake, spark, tell=tell, tables=tables, storage_options=storage_options
+    ) as work:
         work.start(anew=full)
-        if full:
-            work.begin_anew()
-        work.take_in(batch_events)
+        work.take_in(batch_events, anew=full)
         if full:
             work.rebuild()
         work.refresh(everything=full)
-        checks = work.check(everything=full or full_check)
-        work.finish()
-        return work.summary(checks)
+        return work.finish(work.check(everything=full or full_check))
 
 
 def follow(
@@ -93,65 +99,100 @@ def follow(
     tell: Tell | None = None,
     tables: Sequence[Table] | None = None,
     until: threading.Event | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Generator[Summary]:
     """Keep the lake up to date until the iterator is closed; one summary per time that gold was.
 
-    Bronze and silver follow the log every so many seconds; gold and the checks come behind, as fast as they
-    can. `tables`: only these of gold. `until`: set it to end in good order. Raises what `run` raises.
+    The log is read every so many seconds, or as often as a round takes. `tables`: only these of gold.
+    `until`: set it to end in good order. Raises what `run` raises.
     """
-    with opened(url, Path(lake), spark, tell, tables) as work:
+    told = until or threading.Event()
+    tell = tell or (lambda _step: None)
+    with opened(
+        url, lake, spark, tell=tell, tables=tables, storage_options=storage_options
+    ) as work:
         work.start()
-        query = work.stream(every_seconds, batch_events)
-        try:
-            while query.isActive and not (until is not None and until.is_set()):
-                ended = query.awaitTermination(1)
-                work.stay_known()
-                state = work.home.state()
-                if state.touched or state.unchecked:
-                    work.refresh(everything=False)
-                    checks = work.check(everything=False)
-                    work.finish()
-                    yield work.summary(checks)
-                if ended:
-                    break
-        except StreamingQueryException as error:
-            work.raise_failure(error)
-        finally:
-            query.stop()
-        work.raise_failure(query.exception())
+        due = time.monotonic()
+        first = True
+        while not told.is_set():
+            if work.take_in(batch_events) or first:
+                first = False
+                work.refresh(everything=False)
+                checks = work.check(everything=False)
+                done = work.finish(checks)
+                if done.events or done.since or checks:
+                    yield done
+                tell(Step(doing="up to date, following the log"))
+            work.stay_known()
+            due = max(due + every_seconds, time.monotonic())
+            told.wait(due - time.monotonic())
 
 
-def status(lake: str | Path, url: str | None = None) -> Status:
+def status(
+    lake: str | Path,
+    url: str | None = None,
+    *,
+    storage_options: Mapping[str, str] | None = None,
+) -> Status:
     """Where the lake stands, without Spark; with a url, where the store's log ends. Raises NoLake."""
-    path = Path(lake)
-    home = Home(path)
-    identity, state = home.identity(), home.state()
+    storage = storage_of(lake, storage_options)
+    home = Home(storage)
+    identity = home.identity()
     tail: str | None = None
     if url is not None:
         with Store(url) as store:
             home.check_for(store.known_id())
             tail = store.tail()
-    bronze, silver = Bronze(path), Silver(path)
-    behind = 0
-    if bronze.folder.exists and silver.jobs.exists:
-        behind = bronze.folder.snapshot().mark(BATCH) - silver.jobs.snapshot().mark(BATCH)
+    bronze, jobs = bronze_of(storage).snapshot(), silver_of(storage, JOBS_TABLE)
+    folded = jobs.snapshot().mark(BATCH) if jobs.exists else -1
+    note = Runs(storage).note()
     return Status(
-        lake=str(path),
+        lake=str(lake),
         lake_id=identity.lake_id,
-        cursor=state.cursor,
+        cursor=home.cursor(),
         store_tail=tail,
-        pending=behind + len(state.touched),
-        ran_at=state.ran_at,
-        runs=state.runs,
-        tables=tuple(upkeep.sizes(path)),
+        pending=bronze.mark(BATCH) - folded + max(folded - int(note.get("refreshed", -1)), 0),
+        ran_at=datetime.fromisoformat(note["ran_at"]) if "ran_at" in note else None,
+        runs=int(note.get("runs", 0)),
+        tables=tuple(upkeep.sizes(storage)),
     )
 
 
-def compact(lake: str | Path, *, keep_hours: float = upkeep.KEEP_HOURS) -> upkeep.Compacted:
+def compact(
+    lake: str | Path,
+    *,
+    keep_hours: float = upkeep.KEEP_HOURS,
+    storage_options: Mapping[str, str] | None = None,
+) -> upkeep.Compacted:
     """Join small files, and delete those that no version of the last `keep_hours` needs. Raises LakeBusy."""
-    home = Home(Path(lake))
+    storage = storage_of(lake, storage_options)
+    home = Home(storage)
     home.identity()
     with home.locked():
-        done = upkeep.compact(Path(lake))
-        removed = upkeep.vacuum(Path(lake), keep_hours)
-        return done._replace(removed=removed)
+        done = upkeep.compact(storage)
+        return done._replace(removed=upkeep.vacuum(storage, keep_hours))
+
+
+def history(
+    lake: str | Path, job_id: str, *, storage_options: Mapping[str, str] | None = None
+) -> pa.Table:
+    """All events of a job that the lake holds, in order, as Arrow; without Spark. Raises NoLake."""
+    storage = storage_of(lake, storage_options)
+    Home(storage).identity()
+    return events_of(storage, job_id)
+
+
+def upgrade(lake: str | Path, *, spark: Sessions = None, tell: Tell | None = None) -> int:
+    """Make a lake of format 1, of an earlier Headrace, one of this; how many events it holds.
+
+    From its own events: no store is asked. The next run computes gold. The tables of before stay in
+    `_headrace/format-1`. Raises NoLake if there is none of format 1, LakeBusy.
+    """
+    storage = storage_of(lake)
+    with Home(storage).locked():
+        upgrading.check_old(storage)
+        if tell is not None:
+            tell(Step(doing="all events are read again"))
+        made = session(spark() if callable(spark) else spark)
+        tasks = SparkTasks(made, made.sparkContext.defaultParallelism)
+        return upgrading.upgrade(storage, tasks)

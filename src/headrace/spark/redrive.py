@@ -14,7 +14,7 @@ itself if it ended badly, too). So the same call again, after a crash or a week 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -32,12 +32,13 @@ from headrace.manager.retention import REDRIVABLE
 from headrace.model import EventKind, Job
 from headrace.spark.choosing import Choice, Chosen, Group, Groups, Row, choosing
 from headrace.spark.lake.home import Home, OtherStore
+from headrace.spark.lake.storage import storage_of
 from headrace.spark.lake.store import known_identity
 from headrace.spark.reasons import reason
 
 if TYPE_CHECKING:
     from headrace.crypto import KeyRing
-    from headrace.spark.lake.runner import Sessions
+    from headrace.spark.lake.run import Sessions
 
 BATCH_JOBS = 500
 """Submitted in one step."""
@@ -115,6 +116,7 @@ def redrive(
     keys: KeyRing | None = None,
     spark: Sessions = None,
     tell: Tell | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> Redriven:
     """Submit the failed, dead and cancelled jobs again for which `where` holds, the oldest first.
 
@@ -128,8 +130,8 @@ def redrive(
     """
     if limit is not None:
         validation.check_limit(limit, "limit")
-    home = Home(Path(lake).absolute())
-    identity, cursor = home.identity(), home.state().cursor
+    home = Home(storage_of(lake, storage_options))
+    identity, cursor = home.identity(), home.cursor()
     manager = _loop.run(connect(url, tenant=tenant, keys=keys, create=False))
     try:
         if _loop.run(known_identity(manager)) != identity.store_id:

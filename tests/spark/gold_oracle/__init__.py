@@ -31,7 +31,7 @@ def tables(
     events: Sequence[Event], objectives: Sequence[Objective] = DEFAULT
 ) -> dict[str, list[Row]]:
     """The rows of every gold table, by its name."""
-    jobs, attempts = oracle.jobs(events), oracle.attempts(events)
+    jobs, attempts = oracle.histories(events), oracle.attempts(events)
     return {
         "gold/throughput": throughput.rows(jobs, attempts),
         "gold/latency": latency.rows(attempts),

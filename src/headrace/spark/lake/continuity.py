@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import pyarrow.compute as pc
+from collections.abc import Mapping
+from typing import Any
 
+from headrace.clock import to_us
 from headrace.errors import HeadraceError, LogTrimmed
 from headrace.model import Event
-from headrace.spark.lake.delta import Snapshot
+from headrace.spark.lake.bronze import Last
 from headrace.spark.lake.store import Store
-
-_KNOWN_BY = ("job_id", "version", "at")
 
 
 class LogBroken(HeadraceError):
@@ -19,12 +19,13 @@ class LogBroken(HeadraceError):
 
 
 def check_continuity(
-    store: Store, cursor: str, bronze: Snapshot, lake: str, *, anew: bool = False
+    store: Store, noted: Mapping[str, Any], lake: str, *, anew: bool = False
 ) -> None:
     """That the log holds the event which the lake read last, the same one, and all behind it.
 
-    `anew`: what is missing behind it is put up with. Raises LogBroken.
+    `noted`: bronze's note. `anew`: what is missing behind it is put up with. Raises LogBroken.
     """
+    cursor = noted.get("cursor", "")
     if not cursor:
         return
     try:
@@ -37,10 +38,7 @@ def check_continuity(
             f"{trimmed.start} now, and what lay between is in neither; nothing was changed. To go on without "
             "those events: `headrace pipeline run --full`; or give the path of a new lake"
         ) from trimmed
-    seq = int(cursor.rpartition(":")[2])
-    files = [file for file in bronze.files if file.may_hold("seq", seq, seq)]
-    held = bronze.read(_KNOWN_BY, where=pc.field("seq") == seq, files=files).to_pylist()
-    if stored is None or any(row != _known(stored) for row in held):
+    if stored is None or _known(stored) != Last(*noted["last"]):
         raise LogBroken(
             f"the store's log does not hold the event {cursor}, which the lake at {lake} read last, or holds "
             "another one there: an older state of the store was restored, or a crash cost it its last "
@@ -49,5 +47,5 @@ def check_continuity(
         )
 
 
-def _known(event: Event) -> dict[str, object]:
-    return {name: getattr(event, name) for name in _KNOWN_BY}
+def _known(event: Event) -> Last:
+    return Last(event.cursor or "", event.job_id, event.version, to_us(event.at))

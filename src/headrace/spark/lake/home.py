@@ -1,4 +1,4 @@
-"""The lake's own folder, `_headrace`: which store it belongs to, who works on it, and what is left to do."""
+"""Whose a lake is, and who works on it: said by its own tables, by the store, and by a file beside them."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import contextlib
 import errno
 import fcntl
 import os
-import re
-import shutil
 import socket
-import threading
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
 
 import msgspec
 from deltalake.exceptions import DeltaError
 
 from headrace.errors import HeadraceError, InvalidInput
-from headrace.spark.lake.delta import LakeBusy, LakeTooNew, flush_folder
+from headrace.spark.lake.bronze import bronze_of
+from headrace.spark.lake.delta import LakeBusy, LakeTooNew
+from headrace.spark.lake.storage import Storage
 
-FORMAT = 1
+FORMAT = 2
 FOLDER = "_headrace"
+OLD_IDENTITY = f"{FOLDER}/lake.json"
+"""Where a lake of format 1 says whose it is."""
 
 _UNUSABLE = frozenset(
     {
@@ -31,8 +31,6 @@ _UNUSABLE = frozenset(
         *(errno.ENOTDIR, errno.EEXIST, errno.ENOENT, errno.ENAMETOOLONG),
     }
 )
-_URL = re.compile(r"(^|/)(s3[an]?|gs|az|adl|abfss?|wasbs?|hdfs|dbfs|file|https?):/")
-_TROUBLE = re.compile(r"[%\\\x00-\x1f\x7f]")
 
 
 class NoLake(InvalidInput):
@@ -47,14 +45,20 @@ class OtherStore(InvalidInput):
     code = "OTHER_STORE"
 
 
+class LakeTooOld(InvalidInput):
+    """An earlier version wrote the lake, in another form. Nothing was changed."""
+
+    code = "LAKE_TOO_OLD"
+
+
 class LakeUnusable(HeadraceError):
-    """The lake's folder cannot be read or written. What was committed to its tables stays."""
+    """The lake cannot be read or written. What was committed to its tables stays."""
 
     code = "LAKE_UNUSABLE"
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
-    """Written once, when the lake is made."""
+    """Written once, into the commit that makes the lake's first table."""
 
     format: int = FORMAT
     lake_id: str
@@ -63,53 +67,35 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """Who holds the lock: for the message to those who want it, too."""
+    """Who works on a lake: for the message to those who want to, too."""
 
     host: str
     pid: int
     since: datetime
 
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host}, since {self.since:%Y-%m-%d %H:%M:%S} UTC"
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
-    """What the tables themselves do not tell."""
 
-    touched: dict[int, datetime] = {}
-    """Batches whose rows gold has not been computed from: the earliest moment that each has changed."""
-    unchecked: dict[int, int] = {}
-    """Batches that have not passed the checks: the least seq of each."""
-    checkpoint: str = "checkpoint"
-    """The folder of the stream's checkpoint, beside this file."""
-    cursor: str = ""
-    """Of the last event that bronze holds, in the order of the log."""
-    checked_cursor: str = ""
-    """Up to here bronze was found to hold every event of the log."""
-    ran_at: datetime | None = None
-    runs: int = 0
-    compacted_at_run: int = 0
+def this_process() -> Owner:
+    return Owner(host=socket.gethostname(), pid=os.getpid(), since=datetime.now(UTC))
 
 
 class Home:
-    """The folder `_headrace` of a lake. Its files are replaced whole, so that a crash leaves old or new.
+    """What a lake says of itself."""
 
-    Raises InvalidInput for a path where no lake can be.
-    """
-
-    def __init__(self, lake: Path) -> None:
-        _check_path(lake)
+    def __init__(self, lake: Storage) -> None:
         self.lake = lake
-        self.path = lake / FOLDER
-        self._writing = threading.Lock()
-
-    # --- whose it is -----------------------------------------------------------------------------
+        self._bronze = bronze_of(lake)
 
     def identity(self) -> Identity:
-        """Raises NoLake, LakeTooNew."""
-        try:
-            text = (self.path / "lake.json").read_bytes()
-        except FileNotFoundError:
+        """Raises NoLake, LakeTooOld, LakeTooNew."""
+        self._check_not_old()
+        if not self._bronze.exists:
             raise NoLake(
                 f"there is no lake at {self.lake}; nothing was changed. `headrace pipeline run` makes one"
-            ) from None
+            )
+        text = self._bronze.storage.delta().metadata().description
         known = msgspec.json.decode(text, type=Identity)
         if known.format > FORMAT:
             raise LakeTooNew(
@@ -117,6 +103,13 @@ class Home:
                 "nothing was changed. Use the newer version that wrote it"
             )
         return known
+
+    def _check_not_old(self) -> None:
+        if not self.lake.missing([OLD_IDENTITY]):
+            raise LakeTooOld(
+                f"the lake at {self.lake} has format 1, which an earlier Headrace wrote; nothing was "
+                f"changed. Bring it up to date with: headrace pipeline upgrade --lake {self.lake}"
+            )
 
     def claim_for(self, store_id: str) -> Identity:
         """The identity of this store's lake, made now if there is none. Raises OtherStore."""
@@ -126,11 +119,18 @@ class Home:
             made = Identity(
                 lake_id=str(uuid.uuid4()), store_id=store_id, created_at=datetime.now(UTC)
             )
-            self._replace("lake.json", made)
-            return made
+            self.make(made)
+            # Of two who make it at once, one has.
+            return self.check_for(store_id)
+
+    def make(self, identity: Identity) -> None:
+        self._bronze.prepare(
+            name=f"headrace lake {identity.lake_id}",
+            description=msgspec.json.encode(identity).decode(),
+        )
 
     def check_for(self, store_id: str | None) -> Identity:
-        """The identity of this store's lake. Raises OtherStore, NoLake, LakeTooNew."""
+        """The identity of this store's lake. Raises OtherStore, NoLake, LakeTooOld, LakeTooNew."""
         known = self.identity()
         if known.store_id != store_id:
             raise OtherStore(
@@ -139,73 +139,21 @@ class Home:
             )
         return known
 
-    # --- what is left to do ----------------------------------------------------------------------
-
-    def state(self) -> State:
-        try:
-            return msgspec.json.decode((self.path / "state.json").read_bytes(), type=State)
-        except FileNotFoundError:
-            return State()
-
-    def touch(self, batch: int, moment: datetime, seq: int) -> None:
-        """Before silver takes a batch in: gold is due from that moment on, and the checks from that seq."""
-        with self._writing:
-            state = self.state()
-            since = min(state.touched.get(batch, moment), moment)
-            least = min(state.unchecked.get(batch, seq), seq)
-            self._put(
-                state,
-                touched=state.touched | {batch: since},
-                unchecked=state.unchecked | {batch: least},
-            )
-
-    def settled(self, batch: int) -> None:
-        """Gold holds all batches up to this one."""
-        with self._writing:
-            state = self.state()
-            self._put(state, touched=_after(batch, state.touched))
-
-    def checked(self, batch: int, cursor: str) -> None:
-        """All batches up to this one, and the log up to the cursor, have passed the checks."""
-        with self._writing:
-            state = self.state()
-            left = _after(batch, state.unchecked)
-            self._put(state, unchecked=left, checked_cursor=cursor)
-
-    def drop_old_checkpoints(self) -> None:
-        """Of the streams that read the log before it was read anew: nobody goes on from there."""
-        kept = self.state().checkpoint
-        for folder in self.path.glob("checkpoint*"):
-            if folder.name != kept:
-                shutil.rmtree(folder, ignore_errors=True)
-
-    def note(self, **changes: object) -> None:
-        with self._writing:
-            self._put(self.state(), **changes)
-
-    def _put(self, state: State, **changes: object) -> None:
-        self._replace("state.json", msgspec.structs.replace(state, **changes))
-
-    def _replace(self, name: str, document: msgspec.Struct) -> None:
-        self.path.mkdir(parents=True, exist_ok=True)
-        aside = self.path / f".{name}.{os.getpid()}"
-        with aside.open("wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(document), indent=2))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.rename(self.path / name)
-        flush_folder(self.path)
+    def cursor(self) -> str:
+        """Of the last event that bronze holds, in the order of the log."""
+        return str(self._bronze.snapshot().note.get("cursor", ""))
 
     # --- who works on it -------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Alone on this lake while the block lasts. Raises LakeBusy, and LakeUnusable whenever it is.
+        """Alone on this lake, of all on this machine, while the block lasts. Raises LakeBusy.
 
-        The operating system holds the lock for this process and takes it back when the process ends in
-        whatever way: a killed pipeline leaves nothing that must be cleared.
+        And LakeUnusable whenever it is. The operating system takes the lock back when the process ends in
+        whatever way. Other machines are kept out by the store's record of the lake (`lock.Lock`), and where
+        nobody keeps a second writer out, its commits are refused.
         """
-        with self._usable(), self._lock():
+        with self._usable(), self._lock() if self.lake.is_local else contextlib.nullcontext():
             yield
 
     @contextlib.contextmanager
@@ -214,8 +162,8 @@ class Home:
             yield
         except (OSError, DeltaError) as error:
             # What delta-rs raises is a plain one, without a number.
-            if isinstance(error, OSError) and not (
-                error.errno in _UNUSABLE or type(error) is OSError
+            if isinstance(error, OSError) and (
+                error.errno is not None and error.errno not in _UNUSABLE
             ):
                 raise
             raise LakeUnusable(
@@ -226,41 +174,25 @@ class Home:
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / "lock").open("a+b") as file:
+        folder = self.lake.path / FOLDER
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("a+b") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise LakeBusy(self._busy(file.name)) from None
-            owner = Owner(host=socket.gethostname(), pid=os.getpid(), since=datetime.now(UTC))
+                raise LakeBusy(busy(self.lake, _owner(file.name))) from None
             file.truncate(0)
-            file.write(msgspec.json.encode(owner))
+            file.write(msgspec.json.encode(this_process()))
             file.flush()
             yield
 
-    def _busy(self, lock: str) -> str:
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            owner = msgspec.json.decode(Path(lock).read_bytes(), type=Owner)
-            who = f"process {owner.pid} on {owner.host}, since {owner.since:%Y-%m-%d %H:%M:%S} UTC"
-            return f"another pipeline works on the lake at {self.lake}: {who}; nothing was changed"
-        return f"another pipeline works on the lake at {self.lake}; nothing was changed"
+
+def busy(lake: Storage, owner: Owner | None) -> str:
+    who = "" if owner is None else f": {owner}"
+    return f"another pipeline works on the lake at {lake}{who}; nothing was changed"
 
 
-def _check_path(lake: Path) -> None:
-    if _URL.search(str(lake)):
-        raise InvalidInput(
-            f"{lake} is a url, and a lake is a folder of this machine; nothing was changed: give a path, if "
-            "need be of a mounted file system"
-        )
-    if _TROUBLE.search(str(lake)):
-        raise InvalidInput(
-            f"the path {str(lake)!r} has a %, a backslash or a control character in it, which those who read "
-            "Delta tables take for something else; nothing was changed: give another path"
-        )
-
-
-_Told = TypeVar("_Told")
-
-
-def _after(batch: int, told: Mapping[int, _Told]) -> dict[int, _Told]:
-    return {number: value for number, value in told.items() if number > batch}
+def _owner(lock: str) -> Owner | None:
+    with contextlib.suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(Path(lock).read_bytes(), type=Owner)
+    return None

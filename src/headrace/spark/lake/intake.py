@@ -1,144 +1,235 @@
-"""From the store's log into bronze and silver: the stream, and what becomes of each of its batches."""
+"""From the store's log into bronze and silver, batch by batch: the driver commits, tasks do the rest.
+
+A batch is one commit of bronze, which carries the cursor to go on from, and then one of each table of silver.
+Each bears the batch's number, so whoever goes on after a crash sees what is left to do.
+"""
 
 from __future__ import annotations
 
-import json
-import threading
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from headrace.spark.datasource import FORMAT
-from headrace.spark.lake.bronze import BATCH, Bronze, last_cursor
-from headrace.spark.lake.home import Home, Identity
-from headrace.spark.lake.silver import Silver
-from headrace.spark.lake.store import Store
-from headrace.spark.lake.telling import Step, Tell
+from headrace.spark.lake import ledger, silver
+from headrace.spark.lake.bronze import BATCH, Held, Written, bronze_of, write_events
+from headrace.spark.lake.delta import Folder, Snapshot
+from headrace.spark.lake.silver import ATTEMPTS_TABLE, JOBS_TABLE, LEVELS_TABLE, SILVER, Changed
+from headrace.spark.lake.storage import Storage
+from headrace.spark.lake.table import Table
+from headrace.spark.lake.tasks import Tasks
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
+SHARE_EVENTS = 125_000
+"""Events that a task folds at once."""
+SHARE_ROWS = 500_000
+"""Open rows that a task may have to rewrite."""
+WHOLE_SHARE_EVENTS = 250_000
+MANY_EVENTS = 20_000
+"""From here on a batch is worth a task per core."""
 
-BATCH_EVENTS = 400_000
-"""Events that the driver takes at once: some 200 MB in its memory."""
+_Part = TypeVar("_Part")
+
+
+class NotShared(OSError):
+    """Tasks write where the driver does not see it."""
+
+
+class Taken(NamedTuple):
+    events: int
+    """New ones."""
+    cursor: str
+    """Of the last event that was read; "" if there was none."""
 
 
 class Intake:
-    """Takes batches of events in. Each step is known by its mark, so a batch told twice changes nothing."""
+    """Takes batches of events into bronze and silver."""
 
-    def __init__(
-        self, lake: Path, home: Home, store: Store, identity: Identity, tell: Tell
-    ) -> None:
-        self.bronze = Bronze(lake)
-        self.silver = Silver(lake)
-        self.calm = threading.Lock()
-        """Held while a batch is taken in: bronze, silver and the cursor do not agree then."""
-        self.failure: BaseException | None = None
-        """Why a batch was not taken in: Spark would tell it wrapped in its own errors."""
-        self.events = 0
-        self.folds = True
-        """False: silver is left behind for now, since it will be computed anew from all of bronze."""
-        self._home = home
-        self._store = store
-        self._identity = identity
-        self._label = str(lake)
-        self._tell = tell
-        self._way = Way(0)
+    def __init__(self, lake: Storage, tasks: Tasks) -> None:
+        self.lake = lake
+        self.bronze = bronze_of(lake)
+        self.silver: Mapping[Table, Folder] = {
+            table: silver.silver_of(lake, table) for table in SILVER
+        }
+        self._tasks = tasks
 
-    def prepare(self) -> None:
+    def prepare(self, *, name: str | None = None, description: str | None = None) -> None:
         """Make the tables, or bring them up to date. Raises LakeTooNew."""
-        for folder in (self.bronze.folder, self.silver.attempts, self.silver.jobs):
+        self.bronze.prepare(name=name, description=description)
+        for folder in self.silver.values():
             folder.prepare()
 
-    def take(self, events: pa.Table, stream: str, stream_batch: int) -> None:
-        """Bronze first, then whatever silver lacks of it. Then the store may forget these events."""
-        with self.calm:
-            self.events += self.bronze.append(events, stream, stream_batch)
-            place = self._way.at(events)
-            self._tell(Step(doing="events taken in", done=self.events, place=place))
-            self.catch_up()
-            if not events.num_rows:
-                return
-            cursor = last_cursor(events)
-            self._home.note(cursor=cursor)
-        self._store.reached(self._identity.lake_id, cursor, self._label)
+    # --- bronze ----------------------------------------------------------------------------------
 
-    def catch_up(self) -> None:
-        """Take into silver the batches that bronze has and silver has not."""
-        if not self.folds:
-            return
-        held = self.bronze.folder.snapshot()
-        for number in range(self.silver.jobs.snapshot().mark(BATCH) + 1, held.mark(BATCH) + 1):
-            events = self.bronze.batch(held, number)
-            plan = self.silver.plan(events)
-            self._home.touch(number, plan.since, int(events["seq"].to_numpy().min()))
-            self.silver.take(plan, number)
+    def append(
+        self,
+        parts: Sequence[_Part],
+        read: Callable[[_Part], Iterable[pa.RecordBatch]],
+        *,
+        further: Callable[[str, str], str] = lambda _one, other: other,
+        fence: int = 0,
+    ) -> Taken:
+        """Take into bronze what it does not hold of these parts of the log, in their order.
 
-    # --- the stream ------------------------------------------------------------------------------
-
-    def stream(
-        self, spark: SparkSession, url: str, *, every_seconds: float | None, batch_events: int
-    ) -> StreamingQuery:
-        """Start reading the log: what is there now, or (with `every_seconds`) until it is stopped."""
-        checkpoint = self._home.path / self._home.state().checkpoint
-        self._tell(Step(doing="events are read"))
-        self._way = Way(_seq(self._store.tail()))
-
-        def taken(frame: DataFrame, number: int) -> None:
-            try:
-                self.take(frame.toArrow(), _stream_id(checkpoint), number)
-            except BaseException as error:
-                self.failure = error
-                raise
-
-        reading = (
-            spark.readStream.format(FORMAT)
-            .option("url", url)
-            .option("table", "events")
-            .option("maxRowsPerBatch", str(batch_events))
-            .load()
+        `further` tells which of two cursors lies further along the log. `fence` is the lock's.
+        """
+        held = self.bronze.snapshot()
+        number = held.mark(BATCH) + 1
+        known = tuple(
+            Held(file.path, file.low.get("seq", 0), file.high.get("seq", 2**62))
+            for file in held.files
         )
-        writing = (
-            reading.writeStream.foreachBatch(taken)
-            .queryName("headrace pipeline")
-            .option("checkpointLocation", str(checkpoint))
+        answers = self._tasks.run(partial(_written, read, self.lake, number, known), parts)
+        events = sum(answer.events for answer in answers)
+        last = next((answer.last for answer in reversed(answers) if answer.last), None)
+        if events:
+            actions = [action for answer in answers for action in answer.actions]
+            check_seen(self.bronze.storage, [action.path for action in actions])
+            counts = dict(held.note.get("ledger", {}))
+            for answer in answers:
+                counts = ledger.added(counts, answer.tally)
+            assert last is not None
+            before = held.note.get("cursor", "")
+            moves = not before or further(before, last.cursor) == last.cursor
+            note = {
+                **held.note,
+                "batch": number,
+                **({"cursor": last.cursor, "last": last} if moves else {}),
+                "ledger": counts,
+                "fence": fence,
+            }
+            self.bronze.commit(held, actions, marks={BATCH: number}, note=note)
+        return Taken(events, last.cursor if last else "")
+
+    # --- silver ----------------------------------------------------------------------------------
+
+    def catch_up(self) -> int:
+        """Take into silver the batches that bronze has and silver has not; how many that were."""
+        held = self.bronze.snapshot()
+        last, first = held.mark(BATCH), self.silver[JOBS_TABLE].snapshot().mark(BATCH) + 1
+        for number in range(first, last + 1):
+            self._fold(held, number)
+        return max(last + 1 - first, 0)
+
+    def rebuild(self) -> None:
+        """Fold all events of bronze again, in place of whatever silver holds.
+
+        Readers see the old rows until the commits, and the new ones from them on. A crash before leaves the
+        old; between two tables, one of each, all of them right. It counts as a batch: gold is to be computed
+        from it, and the checks made.
+        """
+        held = self.bronze.snapshot()
+        number = held.mark(BATCH) + 1
+        standing = silver.Standing((), (), due=True)
+        work = silver.Work(
+            lake=self.lake,
+            batch=number,
+            events=tuple(file.path for file in held.files),
+            older=(),
+            jobs=standing,
+            attempts=standing,
+            levels_due=True,
+            high_seq=-1,
+            whole=True,
         )
-        if every_seconds is None:
-            return writing.trigger(availableNow=True).start()
-        return writing.trigger(processingTime=f"{every_seconds} seconds").start()
+        bases = {table: folder.snapshot() for table, folder in self.silver.items()}
+        count = max(-(-held.rows // WHOLE_SHARE_EVENTS), self._tasks.parallelism)
+        answers = self._tasks.run(partial(silver.fold_share, work), silver.shares(count))
+        counts: dict[str, int] = {}
+        for answer in answers:
+            counts = ledger.added(counts, answer.tally)
+        # What its events come to, whatever somebody has done to its rows.
+        corrected = {**held.note, "batch": number, "ledger": counts}
+        self.bronze.commit(held, (), marks={BATCH: number}, note=corrected)
+        for table, base in bases.items():
+            changed = silver.merged([_of(table, answer) for answer in answers])
+            note = {
+                "batch": number,
+                "ledger": changed.ledger,
+                "hours": None,
+                "high": changed.high,
+            }
+            check_seen(self.silver[table].storage, [action.path for action in changed.actions])
+            self.silver[table].commit(
+                base, changed.actions, base.files, marks={BATCH: number}, note=note
+            )
+
+    def _fold(self, bronze: Snapshot, number: int) -> None:
+        bases = {table: folder.snapshot() for table, folder in self.silver.items()}
+        due = {table: base.mark(BATCH) < number for table, base in bases.items()}
+        files = [file for file in bronze.files if file.may_hold("batch", number, number)]
+        older = [file for file in bronze.files if file.low.get("batch", 0) < number]
+        jobs = silver.standing_of(
+            bases[JOBS_TABLE], "finalized_on", "last_seq", due=due[JOBS_TABLE]
+        )
+        attempts = silver.standing_of(
+            bases[ATTEMPTS_TABLE], "ended_on", "leased_seq", due=due[ATTEMPTS_TABLE]
+        )
+        work = silver.Work(
+            lake=self.lake,
+            batch=number,
+            events=tuple(file.path for file in files),
+            older=tuple(silver.EndedFile(file.path, file.high.get("seq", 2**62)) for file in older),
+            jobs=jobs,
+            attempts=attempts,
+            levels_due=due[LEVELS_TABLE],
+            high_seq=bases[JOBS_TABLE].note.get("high", -1),
+        )
+        events = sum(file.rows for file in files)
+        count = max(
+            -(-events // SHARE_EVENTS),
+            -(-sum(file.rows for file in jobs.open) // SHARE_ROWS),
+            self._tasks.parallelism if events > MANY_EVENTS else 1,
+        )
+        answers = self._tasks.run(partial(silver.fold_share, work), silver.shares(count))
+        for table in SILVER:
+            if due[table]:
+                changed = silver.merged([_of(table, answer) for answer in answers])
+                self._commit(table, bases[table], number, changed)
+
+    def _commit(self, table: Table, base: Snapshot, number: int, changed: Changed) -> None:
+        folder = self.silver[table]
+        rewritten = list(changed.gone.items())
+        mended = self._tasks.run(partial(silver.without_rows, folder, _number_of(table)), rewritten)
+        actions = [*changed.actions, *(action for part in mended for action in part)]
+        check_seen(folder.storage, [action.path for action in actions])
+        gone = {*changed.removed, *changed.gone}
+        note: dict[str, Any] = {
+            "batch": number,
+            "ledger": ledger.added(base.note.get("ledger", {}), changed.ledger),
+            "hours": changed.hours,
+            "high": max(changed.high, base.note.get("high", -1)),
+        }
+        removed = [file for file in base.files if file.path in gone]
+        folder.commit(base, actions, removed, marks={BATCH: number}, note=note)
 
 
-class Way:
-    """How far along the log a stream is, from its first event to what was the end when it began.
-
-    By the numbers of the events, which every store gives in a row but for a few: how many events wait, not
-    every store can say without counting them.
-    """
-
-    def __init__(self, end: int) -> None:
-        self._end = end
-        self._start: int | None = None
-
-    def at(self, events: pa.Table) -> float | None:
-        """With these taken in, 0 to 1. None: they came after what was the end."""
-        if not events.num_rows:
-            return None
-        seqs = pc.min_max(events["seq"]).as_py()
-        if self._start is None:
-            self._start = seqs["min"] - 1
-        if seqs["min"] > self._end:
-            return None
-        place = (seqs["max"] - self._start) / (self._end - self._start)
-        return float(min(max(place, 0.0), 1.0))
+def _number_of(table: Table) -> str:
+    return "last_seq" if table is JOBS_TABLE else "leased_seq"
 
 
-def _seq(cursor: str) -> int:
-    return int(cursor.rpartition(":")[2] or 0)
+def _of(table: Table, answer: silver.Taken) -> Changed:
+    return {
+        JOBS_TABLE.name: answer.jobs,
+        ATTEMPTS_TABLE.name: answer.attempts,
+        LEVELS_TABLE.name: answer.levels,
+    }[table.name]
 
 
-def _stream_id(checkpoint: Path) -> str:
-    """Spark names each checkpoint when it is made: its batches are numbered within it."""
-    known: str = json.loads((checkpoint / "metadata").read_text())["id"]
-    return f"stream {known}"
+def _written(
+    read: Callable[[_Part], Iterable[pa.RecordBatch]],
+    lake: Storage,
+    number: int,
+    held: tuple[Held, ...],
+    part: _Part,
+) -> Written:
+    return write_events(lake, number, held, read(part))
+
+
+def check_seen(storage: Storage, paths: Sequence[str]) -> None:
+    """What tasks wrote where the driver cannot see it must not join a table: no reader could open it."""
+    for path in storage.missing(paths if storage.is_local else paths[:1]):
+        raise NotShared(
+            f"{storage}/{path}, which a task has written, is not there for the driver; nothing was changed. "
+            "The lake must lie at a url, or in a folder that all hosts of the cluster share"
+        )

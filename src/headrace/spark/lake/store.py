@@ -81,6 +81,15 @@ class Store:
         """Those that the store still holds."""
         return _asked(lambda: self._manager.store.get(ids))
 
+    def record(self, kind: str, name: str) -> Record:
+        """As stored, or one of version 0."""
+        found = _asked(lambda: self._manager.store.records(kind, [name]))
+        return found[0] if found else Record(kind=kind, name=name)
+
+    def put_record(self, record: Record) -> bool:
+        """Store it, if it is still at the version it was read at."""
+        return _asked(lambda: self._manager.store.put_record(record))
+
 
 def _asked(ask: Callable[[], Coroutine[Any, Any, _Answer]]) -> _Answer:
     return patiently(lambda: _loop.run(ask()), RETRY_SECONDS)

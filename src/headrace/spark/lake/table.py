@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
+
+from headrace.spark.lake.delta import Folder
+from headrace.spark.lake.hours import Hours
+from headrace.spark.lake.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -29,13 +32,22 @@ class Column(NamedTuple):
 class Check(NamedTuple):
     """What must hold of the lake: a query that gives the rows that offend. None means passed.
 
-    It may read the views `bronze_events`, `silver_jobs`, `silver_attempts` and `gold_<name>`, whole. A check
-    that would cost too much on a large lake looks only at what the run has brought: `:seq` is the least seq
-    of its events, and 0 when everything is to be checked.
+    It may read the views `bronze_events`, `silver_jobs`, `silver_attempts`, `silver_levels` and
+    `gold_<name>`, whole: `--full-check` asks them. What every run checks is `Total`.
     """
 
     name: str
     sql: str
+
+
+class Total(NamedTuple):
+    """What the sum of some columns over a whole gold table must be, by silver's ledger. Checked every run."""
+
+    name: str
+    """Of a count in the ledger: "jobs.completed"."""
+    columns: tuple[str, ...]
+    divided_by: float = 1
+    """Microseconds in the ledger are seconds in gold: 1e6, and then sums of floats are near enough."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +55,13 @@ class Sources:
     """What a gold table is computed from: silver as it stands, lazy."""
 
     jobs: DataFrame
-    """At least those that are open, or began or ended since: a transform narrows them by hours itself."""
+    """At least those that are open, or began or ended in `hours`: a transform narrows them itself."""
     attempts: DataFrame
     """Likewise."""
-    since: datetime | None
-    """Every hour from this one on (UTC, truncated) is to be computed anew. None: all."""
+    levels: DataFrame
+    """All of them."""
+    hours: Hours | None
+    """Every one of these hours is to be computed anew, and no other. None: all."""
     all_jobs: DataFrame
     """Those that ended long ago, too."""
 
@@ -56,7 +70,7 @@ class Sources:
 class Table:
     """One Delta table of the lake.
 
-    A gold `transform` gives, for `since` = X, exactly the rows with `hour` >= X that it gives for None:
+    A gold `transform` gives, for some hours, exactly the rows with such an `hour` that it gives for None:
     they replace those rows in one commit.
     """
 
@@ -69,6 +83,9 @@ class Table:
     partition_by: tuple[str, ...]
     transform: Callable[[Sources], DataFrame] | None = None
     checks: tuple[Check, ...] = ()
+    changes_with: tuple[str, ...] = ()
+    """Of gold: what changes it, of what silver's commits say of the hours that they have changed."""
+    totals: tuple[Total, ...] = ()
 
     @property
     def view(self) -> str:
@@ -76,9 +93,19 @@ class Table:
         return self.name.replace("/", "_")
 
     @property
+    def comments(self) -> dict[str, str]:
+        """By column."""
+        return {column.name: column.meaning for column in self.columns}
+
+    @property
     def ddl(self) -> str:
         """Its schema in Spark's words."""
         return ", ".join(f"`{column.name}` {column.type}" for column in self.columns)
+
+
+def folder_of(lake: Storage, table: Table, schema: pa.Schema) -> Folder:
+    """Where a table of a lake lies."""
+    return Folder(lake.within(table.name), schema, table.partition_by, table.comments)
 
 
 def columns_of(schema: pa.Schema, meanings: Mapping[str, str]) -> tuple[Column, ...]:

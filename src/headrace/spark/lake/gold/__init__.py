@@ -17,12 +17,13 @@ from headrace.spark.lake.gold import (
     throughput,
     workers,
 )
+from headrace.spark.lake.storage import Storage
 from headrace.spark.lake.table import Table
 
 __all__ = ["GOLD", "of_lake"]
 
 
-def of_lake(lake: str | Path) -> tuple[Table, ...]:
+def of_lake(lake: str | Path | Storage) -> tuple[Table, ...]:
     """The gold tables, judged by the objectives of this lake. InvalidInput if those make no sense."""
     return _tables(objectives.read(lake))
 

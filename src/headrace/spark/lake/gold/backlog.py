@@ -1,9 +1,7 @@
 """Gold: how many jobs waited and ran at the end of each minute.
 
-A job's events say where it stood from each to the next: so a level is a running sum of what they changed.
-Between two events it changes only when a job becomes due. A job's own time never runs back. What was
-changed by jobs that ended before the first hour asked for comes to nothing by then, so those that are open
-or ended since suffice to carry the level on.
+Silver tells by how much each batch moves a queue's levels: a level is their running sum. What comes late is
+just more of them.
 """
 
 from __future__ import annotations
@@ -12,7 +10,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
-from headrace.model import CLAIMABLE, LEASED, TERMINAL, State
+from headrace.model import CLAIMABLE, LEASED, State
+from headrace.spark.folding import WAITING
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.table import Check, Column, Sources, Table
 
@@ -29,41 +28,16 @@ def _among(states: frozenset[State]) -> str:
 
 
 _CLAIMABLE = _among(CLAIMABLE)
-_WAITING = _among(frozenset(State) - TERMINAL - LEASED)
+_WAITING = _among(WAITING)
 _LEASED = _among(LEASED)
 
 
-def _entered(states: str) -> str:
-    """SQL: 1 for an event that brought the job into one of these states, -1 for one that took it out."""
-    return f"int(state IN {states}) - int(state_before IN {states})"
-
-
-# Whole arrays beside each other, not a function per event: so Spark reads three fields of the timeline.
-_EVENTS = """inline(arrays_zip(
-    timeline.at, timeline.after, timeline.run_at, slice(timeline.at, 2, size(timeline.at)),
-    concat(array(''), timeline.after),
-    concat(array(timeline.run_at[0]), timeline.run_at)))"""
-_OF_EVENTS = ("at", "state", "run_at", "left_at", "state_before", "run_at_before")
-_CHANGES = f"""inline(array(
-    struct(at,
-        {_entered(_WAITING)} AS waiting,
-        int(state IN {_CLAIMABLE} AND run_at <= at)
-            - int(state_before IN {_CLAIMABLE} AND run_at_before <= at) AS ready,
-        {_entered(_LEASED)} AS running),
-    struct(run_at AS at, 0 AS waiting,
-        int(state IN {_CLAIMABLE} AND run_at > at AND run_at <= coalesce(left_at, run_at)) AS ready,
-        0 AS running)))"""
-
-
 def transform(sources: Sources) -> DataFrame:
-    events = window.jobs(sources).selectExpr("queue", _EVENTS).toDF("queue", *_OF_EVENTS)
     changes = (
-        # The arrays of what was before are longer by one.
-        events.where("at IS NOT NULL")
-        .selectExpr("queue", _CHANGES)
-        .where(" OR ".join(f"{level} <> 0" for level in _LEVELS))
-        .groupBy("queue", sf.expr(window.minute_of("at")).alias("minute"))
-        .agg(*(sf.expr(f"sum({level}) AS {level}") for level in _LEVELS))
+        sources.levels.groupBy("queue", "minute")
+        .agg(*(sf.expr(f"sum({name}) AS {name}") for name in (*_LEVELS, "changes")))
+        # What was told and taken back again.
+        .where("changes <> 0 OR waiting <> 0 OR ready <> 0 OR running <> 0")
     )
     levels = changes.selectExpr(
         "queue",
@@ -73,7 +47,7 @@ def transform(sources: Sources) -> DataFrame:
             for level in _LEVELS
         ),
     )
-    return levels.where(window.since("minute", sources.since)).selectExpr(
+    return levels.where(window.within("minute", sources.hours)).selectExpr(
         "queue",
         "minute",
         f"{window.hour_of('minute')} AS hour",
@@ -102,6 +76,7 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("levels",),
     checks=(
         Check(
             "levels are never negative",

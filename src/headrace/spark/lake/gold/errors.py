@@ -9,13 +9,13 @@ from pyspark.sql import functions as sf
 from headrace.error_groups import MESSAGE_CHARS_MAX, VARIABLE_PARTS
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.gold.endings import WASTED
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _GROUP = ("queue", "type", "category", "code", "message", "hour")
-_ENDED_WAITING = "last.before IN ('blocked', 'pending', 'retrying', 'lost')"
+_ENDED_WAITING = "last_before IN ('blocked', 'pending', 'retrying', 'lost')"
 
 
 def collapsed(message: str) -> str:
@@ -41,7 +41,7 @@ def transform(sources: Sources) -> DataFrame:
     )
     of_attempts = (
         window.attempts(sources)
-        .where(window.since("ended_at", sources.since))
+        .where(window.within("ended_at", sources.hours))
         .where(WASTED)
         .selectExpr("*", "ended_at AS at", "state_after IN ('failed', 'dead') AS fatal")
         .selectExpr(*columns)
@@ -49,13 +49,25 @@ def transform(sources: Sources) -> DataFrame:
     # Ended by its lifetime or by a job it needed, with no attempt to tell of it.
     of_jobs = (
         window.jobs(sources)
-        .where(window.since("finalized_at", sources.since))
+        .where(window.within("finalized_at", sources.hours))
         .where("state IN ('failed', 'dead')")
-        .selectExpr("job_id", "born_seq", "queue", "type", "element_at(timeline, -1) AS last")
         .where(_ENDED_WAITING)
-        .selectExpr("job_id", "born_seq", "queue", "type", "last.*", "true AS fatal")
-        .drop("run_us")
-        .selectExpr("*", "0L AS run_us")
+        .selectExpr(
+            *(
+                "job_id",
+                "born_seq",
+                "queue",
+                "type",
+                "last_at AS at",
+                "0L AS run_us",
+                "true AS fatal",
+            ),
+            # An error that an earlier event told of did not end it.
+            *(
+                f"if(failed_seq <=> last_seq, {name}, NULL) AS {name}"
+                for name in ("category", "code", "message")
+            ),
+        )
         .selectExpr(*columns)
     )
     return (
@@ -106,6 +118,8 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("jobs", "attempts"),
+    totals=(Total("errors", ("occurrences",)),),
     checks=(
         Check(
             "errors count every failed and lost attempt of silver",
@@ -114,8 +128,7 @@ TABLE = Table(
                FROM gold_errors),
               (SELECT count_if({WASTED}) AS attempts FROM silver_attempts WHERE ended_at IS NOT NULL),
               (SELECT count_if({_ENDED_WAITING}) AS waiting
-               FROM (SELECT element_at(timeline, -1) AS last FROM silver_jobs
-                     WHERE state IN ('failed', 'dead')))
+               FROM silver_jobs WHERE state IN ('failed', 'dead'))
             WHERE told <> attempts + waiting OR told_fatal > told""",  # noqa: S608 - our own words, no input
         ),
         Check(

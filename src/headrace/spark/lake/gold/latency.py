@@ -10,7 +10,7 @@ from pyspark.sql import functions as sf
 
 from headrace.histograms import BUCKET_US
 from headrace.spark.lake.gold import window
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -28,7 +28,7 @@ def transform(sources: Sources) -> DataFrame:
     spread = (
         window.attempts(sources)
         .selectExpr("queue", "type", _SPREAD)
-        .where(window.since("at", sources.since))
+        .where(window.within("at", sources.hours))
         .where("wait_us IS NOT NULL OR run_us IS NOT NULL")
         .selectExpr("queue", "type", f"{window.hour_of('at')} AS hour", "wait_us", "run_us")
     )
@@ -111,6 +111,13 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("attempts",),
+    totals=(
+        Total("attempts.waits", ("started",)),
+        Total("attempts.runs", ("ended",)),
+        Total("attempts.wait_us", ("wait_sum_seconds",), 1e6),
+        Total("attempts.run_us", ("run_sum_seconds",), 1e6),
+    ),
     checks=(
         Check(
             "latency sums every wait and run of silver",

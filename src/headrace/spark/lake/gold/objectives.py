@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 
 from headrace.errors import InvalidInput
+from headrace.spark.lake.storage import Storage, storage_of
 
-FILE = Path("_headrace") / "objectives.json"
+FILE = "_headrace/objectives.json"
 """In the lake. Absent: one default objective for every queue and type."""
 
 
@@ -41,11 +42,12 @@ class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 DEFAULT = (Objective(),)
 
 
-def read(lake: str | Path) -> tuple[Objective, ...]:
+def read(lake: str | Path | Storage) -> tuple[Objective, ...]:
     """The objectives of a lake. InvalidInput if its file cannot be understood."""
-    path = Path(lake) / FILE
+    storage = lake if isinstance(lake, Storage) else storage_of(lake)
+    path = f"{storage}/{FILE}"
     try:
-        text = path.read_bytes()
+        text = storage.read(FILE)
     except FileNotFoundError:
         return DEFAULT
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from headrace.spark.lake.gold import window
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -16,7 +16,7 @@ _KEY = ("queue", "type", "outcome", "category", "hour")
 def transform(sources: Sources) -> DataFrame:
     attempts = (
         window.attempts(sources)
-        .where(window.since("ended_at", sources.since))
+        .where(window.within("ended_at", sources.hours))
         .selectExpr(
             "queue",
             "type",
@@ -30,7 +30,7 @@ def transform(sources: Sources) -> DataFrame:
     )
     jobs = (
         window.jobs(sources)
-        .where(window.since("finalized_at", sources.since))
+        .where(window.within("finalized_at", sources.hours))
         .selectExpr(
             "queue",
             "type",
@@ -77,6 +77,11 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("jobs", "attempts"),
+    totals=(
+        Total("attempts.ended", ("attempts",)),
+        Total("jobs.ended", ("jobs",)),
+    ),
     checks=(
         Check(
             "outcomes count every ended attempt and job of silver",

@@ -35,7 +35,7 @@ _LAST = ("job_id", "born_seq", "tenant", "queue", "type", "state", "finalized_at
 def transform(sources: Sources) -> DataFrame:
     paths = (
         window.jobs(sources)
-        .where(window.since("finalized_at", sources.since))
+        .where(window.within("finalized_at", sources.hours))
         .where("size(dependencies) > 0")
         .selectExpr(
             f"struct({', '.join(_LAST)}) AS last",
@@ -155,6 +155,7 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("paths",),
     checks=(
         Check(
             "a path ends with its own job, and has as many steps as it says",

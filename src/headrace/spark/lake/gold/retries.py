@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.gold.endings import FAILED, LOST, WASTED
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,7 +39,7 @@ def transform(sources: Sources) -> DataFrame:
             *("queue", "type", "attempt", "outcome", "code", "run_us"),
             "inline(array(struct(leased_at AS at, true AS begins), struct(ended_at AS at, false AS begins)))",
         )
-        .where(window.since("at", sources.since))
+        .where(window.within("at", sources.hours))
         .selectExpr(
             *("queue", "type", f"{window.hour_of('at')} AS hour"),
             *(f"bigint({rule}) AS {name}" for name, (rule, _) in _OF_ATTEMPTS.items()),
@@ -50,7 +50,7 @@ def transform(sources: Sources) -> DataFrame:
     )
     jobs = (
         window.jobs(sources)
-        .where(window.since("finalized_at", sources.since))
+        .where(window.within("finalized_at", sources.hours))
         .where("attempt > 1")
         .selectExpr(
             *("queue", "type", f"{window.hour_of('finalized_at')} AS hour"),
@@ -88,6 +88,12 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("jobs", "attempts"),
+    totals=(
+        Total("attempts.extra", ("extra_attempts",)),
+        Total("attempts.failed", ("failed_attempts",)),
+        Total("attempts.lost", ("lost_attempts",)),
+    ),
     checks=(
         Check(
             "retries count every attempt beyond the first, and every failure and loss of silver",

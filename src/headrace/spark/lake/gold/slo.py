@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.gold.objectives import DEFAULT, Objective
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -32,7 +32,7 @@ def transform(sources: Sources, objectives: Sequence[Objective] = DEFAULT) -> Da
     ]
     started = (
         window.attempts(sources)
-        .where(window.since("leased_at", sources.since))
+        .where(window.within("leased_at", sources.hours))
         .where("attempt = 1")
         .select("queue", "type", "leased_at", "wait_us", promised[0])
         .selectExpr(
@@ -45,12 +45,12 @@ def transform(sources: Sources, objectives: Sequence[Objective] = DEFAULT) -> Da
     )
     ended = (
         window.jobs(sources)
-        .where(window.since("finalized_at", sources.since))
+        .where(window.within("finalized_at", sources.hours))
         .where("state IN ('completed', 'failed', 'dead')")
         .select(
             *("queue", "type", "finalized_at", "state", promised[1]),
-            # The first event knows when the job was due at first; its row, only when it last was.
-            sf.expr("greatest(created_at, timeline.run_at[0]) AS due_at"),
+            # Not `run_at`, which is when it was last due.
+            sf.expr("greatest(created_at, first_run_at) AS due_at"),
         )
         .selectExpr(
             *("queue", "type", f"{window.hour_of('finalized_at')} AS hour"),
@@ -101,6 +101,12 @@ def table(objectives: Sequence[Objective] = DEFAULT) -> Table:
         columns=_COLUMNS,
         partition_by=("day",),
         transform=partial(transform, objectives=tuple(objectives)),
+        changes_with=("jobs", "attempts"),
+        totals=(
+            Total("attempts.first", ("started",)),
+            Total("jobs.completed", ("completed",)),
+            Total("jobs.finished", ("ended",)),
+        ),
         checks=_CHECKS,
     )
 

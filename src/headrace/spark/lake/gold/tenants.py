@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from headrace.spark.lake.gold import window
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,7 +21,7 @@ def transform(sources: Sources) -> DataFrame:
     used = (
         window.attempts(sources)
         .selectExpr("tenant", _SPREAD)
-        .where(window.since("at", sources.since))
+        .where(window.within("at", sources.hours))
         .groupBy("tenant", sf.expr(window.hour_of("at")).alias("hour"))
         .agg(sf.expr("sum(attempts) AS attempts"), sf.expr("coalesce(sum(run_us), 0L) AS run_us"))
     )
@@ -55,6 +55,11 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("attempts",),
+    totals=(
+        Total("attempts.rows", ("attempts",)),
+        Total("attempts.run_us", ("run_seconds",), 1e6),
+    ),
     checks=(
         Check(
             "shares of an hour sum to 1",

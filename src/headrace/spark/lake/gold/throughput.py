@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from headrace.spark.lake.gold import window
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +38,7 @@ def transform(sources: Sources) -> DataFrame:
         window.attempts(sources)
         .selectExpr(*where, _OF_ATTEMPTS)
         .unionByName(window.jobs(sources).selectExpr(*where, _OF_JOBS))
-        .where(window.since("at", sources.since))
+        .where(window.within("at", sources.hours))
         .where("what IS NOT NULL")
         .selectExpr(*where, "what", f"{window.minute_of('at')} AS minute")
     )
@@ -53,7 +53,8 @@ def transform(sources: Sources) -> DataFrame:
     )
 
 
-_HELD = """SELECT count(*) AS submitted, count_if(state = 'completed') AS completed,
+_HELD = ("completed", "failed", "dead", "cancelled", "abandoned")
+_COUNT_HELD = """SELECT count(*) AS submitted, count_if(state = 'completed') AS completed,
     count_if(state = 'failed') AS failed, count_if(state = 'dead') AS dead,
     count_if(state = 'cancelled') AS cancelled, count_if(state = 'abandoned') AS abandoned
   FROM silver_jobs"""
@@ -73,10 +74,16 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("jobs", "attempts"),
+    totals=(
+        Total("jobs.rows", ("submitted",)),
+        *(Total(f"jobs.{state}", (state,)) for state in _HELD),
+        Total("attempts.rows", ("started",)),
+    ),
     checks=(
         Check(
             "throughput counts every job of silver once",
-            f"""WITH held AS ({_HELD}), told AS (SELECT coalesce(sum(submitted), 0) AS submitted,
+            f"""WITH held AS ({_COUNT_HELD}), told AS (SELECT coalesce(sum(submitted), 0) AS submitted,
                 coalesce(sum(completed), 0) AS completed, coalesce(sum(failed), 0) AS failed,
                 coalesce(sum(dead), 0) AS dead, coalesce(sum(cancelled), 0) AS cancelled,
                 coalesce(sum(abandoned), 0) AS abandoned FROM gold_throughput)

@@ -1,8 +1,8 @@
 """Which part of silver a gold table reads, and the minutes, hours and days its rows fall into.
 
-Whatever has ended before the first hour asked for can no longer touch a row from that hour on. So every
-table reads what is still open, or ended since: one condition, which the statistics of the files can answer
-before Spark opens any (`files_since`).
+An attempt touches the hours from its lease to its end, a job those from its submission to its end; what is
+still open may touch any. So every table reads what lies across the hours asked for: one condition, which the
+statistics of the files can answer before Spark opens any (`files_across`).
 
 Times are cut by arithmetic on UTC microseconds rather than by `date_trunc`, which follows the zone of the
 session: the caller may have brought one of their own.
@@ -10,12 +10,13 @@ session: the caller may have brought one of their own.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from headrace.spark.lake.hours import Hours
 from headrace.spark.lake.table import Column, Sources
 
 if TYPE_CHECKING:
@@ -60,43 +61,60 @@ def seconds(microseconds: str) -> str:
 
 
 def attempts(sources: Sources) -> DataFrame:
-    """The attempts that run, or that ended since: no other starts or ends in the hours asked for."""
-    return _open_or_since(sources.attempts, *ATTEMPT_SPAN, sources.since)
+    """The attempts that run, or that lie across the hours asked for."""
+    return _across(sources.attempts, *ATTEMPT_SPAN, sources.hours)
 
 
 def jobs(sources: Sources) -> DataFrame:
-    """The jobs that have not ended, or that ended since."""
-    return _open_or_since(sources.jobs, *JOB_SPAN, sources.since)
+    """The jobs that have not ended, or that lie across the hours asked for."""
+    return _across(sources.jobs, *JOB_SPAN, sources.hours)
 
 
-def files_since(files: Sequence[File], begin: str, end: str, moment: datetime | None) -> list[File]:
-    """Those that may hold a row that is open, or began or ended since."""
-    if moment is None:
+def files_across(files: Sequence[File], begin: str, end: str, hours: Hours | None) -> list[File]:
+    """Those that may hold a row that is open, or lies across the hours."""
+    if hours is None:
         return list(files)
+    times = hours.times()
     return [
         file
         for file in files
-        if not file.partition["ended"]
-        or file.may_reach(end, moment)
-        or file.may_reach(begin, moment)
+        if file.high.get(end) is None
+        or any(
+            (until is None or file.may_begin_before(begin, end, until))
+            and (file.may_reach(end, since) or file.may_reach(begin, since))
+            for since, until in times
+        )
     ]
 
 
-def since(time: str, moment: datetime | None) -> Expression:
+def within(time: str, hours: Hours | None) -> Expression:
     """The condition that a time lies in the hours asked for; a row without that time never does."""
     known = sf.col(time).isNotNull()
-    return known if moment is None else known & (sf.col(time) >= _literal(moment))
+    return known if hours is None else known & _any(_inside(sf.col(time), hours))
 
 
-def _open_or_since(table: DataFrame, begin: str, end: str, moment: datetime | None) -> DataFrame:
-    if moment is None:
+def _inside(time: Expression, hours: Hours) -> Iterator[Expression]:
+    for since, until in hours.times():
+        later = time >= sf.lit(since)
+        yield later if until is None else later & (time < sf.lit(until))
+
+
+def _across(table: DataFrame, begin: str, end: str, hours: Hours | None) -> DataFrame:
+    if hours is None:
         return table
     # A clock that was set back may have it end before it began.
-    return table.where(sf.col(end).isNull() | since(end, moment) | since(begin, moment))
+    first, last = sf.least(begin, end), sf.greatest(begin, end)
+    spans = (
+        (last >= sf.lit(since))
+        if until is None
+        else (last >= sf.lit(since)) & (first < sf.lit(until))
+        for since, until in hours.times()
+    )
+    return table.where(sf.col(end).isNull() | _any(spans))
 
 
-def _literal(moment: datetime) -> Expression:
-    return sf.lit(moment.astimezone(UTC))
+def _any(conditions: Iterable[Expression]) -> Expression:
+    return reduce(lambda one, other: one | other, conditions)
 
 
 def _cut(time: str, unit_us: int) -> str:

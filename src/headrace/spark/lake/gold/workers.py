@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from headrace.spark.lake.gold import window
 from headrace.spark.lake.gold.endings import FAILED, LOST
-from headrace.spark.lake.table import Check, Column, Sources, Table
+from headrace.spark.lake.table import Check, Column, Sources, Table, Total
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,7 +31,7 @@ def transform(sources: Sources) -> DataFrame:
             "if(ended_at IS NULL, NULL, greatest(ended_at, leased_at)) AS ended_at",
         )
         .selectExpr("*", _HOURS)
-        .where(window.since("hour", sources.since))
+        .where(window.within("hour", sources.hours))
         .groupBy("worker", "hour")
         .agg(
             sf.expr(f"{window.day_of('first(hour)')} AS day"),
@@ -71,6 +71,11 @@ TABLE = Table(
     ),
     partition_by=("day",),
     transform=transform,
+    changes_with=("workers",),
+    totals=(
+        Total("attempts.rows", ("attempts",)),
+        Total("attempts.busy_us", ("busy_seconds",), 1e6),
+    ),
     checks=(
         Check(
             "workers started every attempt of silver, and were busy as long as attempts ran",

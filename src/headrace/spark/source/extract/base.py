@@ -84,6 +84,10 @@ class Extract(Protocol):
         """The log between two cursors, in slices of about equal size, in order."""
         ...
 
+    def count_log(self, after: str, upto: str) -> tuple[int, int]:
+        """How many events the log holds between two cursors, and the sum of their seqs."""
+        ...
+
     def cut(self, table: Table, pieces: Pieces) -> Sequence[Slice]:
         """All that the table holds and that may be read now, in slices of about equal size."""
         ...

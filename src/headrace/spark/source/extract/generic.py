@@ -16,6 +16,7 @@ import pyarrow as pa
 from headrace.connect import open_store
 from headrace.errors import InvalidCursor
 from headrace.model import Event, Job, State
+from headrace.spark.schemas import EVENTS
 from headrace.spark.source.extract.base import Pieces, Slice, Table
 from headrace.spark.source.extract.ranges import (
     PROBE_ROWS,
@@ -87,6 +88,16 @@ class GenericExtract:
         low, high = place(after), place(upto)
         cuts = even_cuts(low, high, pieces.count(high - low))
         return [Slice(str(start), str(end)) for start, end in cuts if end > start]
+
+    def count_log(self, after: str, upto: str) -> tuple[int, int]:
+        """By reading it: only the ends of the log are known without."""
+        columns = pa.schema([EVENTS.field("seq")])
+        everything = replace(self, predicates=Predicates())
+        events = seqs = 0
+        for batch in everything.rows("events", Slice(after, upto), columns):
+            events += batch.num_rows
+            seqs += sum(batch.column(0).to_pylist())
+        return events, seqs
 
     def cut(self, table: Table, pieces: Pieces) -> Sequence[Slice]:
         """Histories in one slice: the log is not kept by job, so each would have to read all of it."""

@@ -121,6 +121,14 @@ class PostgresExtract:
         places = [start, *sorted(cuts), end]
         return [Slice(str(low), str(high)) for low, high in itertools.pairwise(places)]
 
+    def count_log(self, after: str, upto: str) -> tuple[int, int]:
+        with self.connection() as connection:
+            bounds = " AND ".join(_bounds("events", Slice(after, upto)))
+            counted = "SELECT count(*), coalesce(sum(seq), 0)::text"
+            sql = f"{counted} FROM {self._name('event_log')} WHERE {bounds}"
+            ((events, seqs),) = answer(connection, sql)
+            return int(events), int(seqs)
+
     def cut(self, table: Table, pieces: Pieces) -> Sequence[Slice]:
         if table == "events":
             return self.cut_log(self.log_start(), self.log_end(settled=True), pieces)

@@ -83,6 +83,12 @@ class SqliteExtract:
         cuts = even_cuts(low, high, pieces.count(high - low))
         return [Slice(str(start), str(end)) for start, end in cuts if end > start]
 
+    def count_log(self, after: str, upto: str) -> tuple[int, int]:
+        with self.connection() as connection:
+            sql = "SELECT count(*), coalesce(sum(seq), 0) FROM event_log WHERE seq > ? AND seq <= ?"
+            ((events, seqs),) = answer(connection, sql, (place(after), place(upto)))
+            return int(events), int(seqs)
+
     def cut(self, table: Table, pieces: Pieces) -> Sequence[Slice]:
         if table == "events":
             return self.cut_log(self.log_start(), self.log_end(), pieces)
