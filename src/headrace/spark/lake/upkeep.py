@@ -87,7 +87,7 @@ def compact(lake: Storage, tasks: Tasks | None = None) -> Compacted:
 
 def _joined(folder: Folder, paths: Sequence[str]) -> list[AddAction]:
     rows = read_files(folder.storage, folder.schema, folder.partition_by, paths)
-    if "batch" in rows.schema.names and "bucket" in rows.schema.names:
+    if "seq" in rows.schema.names and "bucket" in rows.schema.names:
         return folder.write(
             rows.sort_by([("bucket", "ascending"), ("seq", "ascending")]), by_buckets
         )
