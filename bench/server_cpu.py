@@ -1,6 +1,7 @@
-"""What a job costs PostgreSQL's server, step by step: CPU and WAL, whatever else the machine does.
+"""What a job costs the server of PostgreSQL or Redis, step by step: CPU and WAL, whatever else runs.
 
     python bench/servers.py postgres bench/server_cpu.py
+    python bench/servers.py redis bench/server_cpu.py
     python bench/servers.py postgres bench/server_cpu.py --jobs 50000 --batch 100 --rounds 5
 
 CPU time is that of the server's processes, as the kernel counts it (Linux): it depends less on what else
@@ -19,10 +20,11 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
 import asyncpg
+from redis.asyncio import Redis
 
 from headrace import JobSpec, connect
 from headrace.manager import Completed, JobManager
@@ -43,11 +45,53 @@ class Cost(NamedTuple):
     per_second: float
 
 
+class Counters(Protocol):
+    """What a server says of itself."""
+
+    async def read(self) -> tuple[float, int]:
+        """CPU seconds of its processes, and bytes of WAL."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class PostgresCounters:
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def read(self) -> tuple[float, int]:
+        wal, pid = await self._connection.fetchrow(
+            "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, pg_backend_pid()"
+        )
+        return _server_seconds(pid), wal
+
+    async def alter(self, url: str, statement: str) -> None:
+        schema = dict(parse_qsl(urlsplit(url).query))["schema"]
+        await self._connection.execute(statement.replace("headrace.", f"{schema}."))
+
+    async def close(self) -> None:
+        await self._connection.close()
+
+
+class RedisCounters:
+    """It has no log of its own to count here: what the append-only file takes is in its CPU time."""
+
+    def __init__(self, client: Redis, pid: int) -> None:
+        self._client = client
+        self._pid = pid
+
+    async def read(self) -> tuple[float, int]:
+        return _cpu_seconds(str(self._pid)), 0
+
+    async def close(self) -> None:
+        await self._client.aclose()
+
+
 class Meter:
     """Reads the server's counters around a step."""
 
-    def __init__(self, connection: asyncpg.Connection) -> None:
-        self._connection = connection
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
         self.steps: dict[str, list[Cost]] = {}
 
     @asynccontextmanager
@@ -65,10 +109,8 @@ class Meter:
         )
 
     async def _now(self) -> tuple[float, float, int, float]:
-        wal, pid = await self._connection.fetchrow(
-            "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint, pg_backend_pid()"
-        )
-        return _server_seconds(pid), time.process_time(), wal, time.perf_counter()
+        server, wal = await self._counters.read()
+        return server, time.process_time(), wal, time.perf_counter()
 
 
 def _server_seconds(backend: int) -> float:
@@ -122,13 +164,20 @@ async def drain(manager: JobManager, meter: Meter, jobs: int, batch: int) -> Non
 async def measure(
     url: str, jobs: int, batch: int, rounds: int, alter: Sequence[str]
 ) -> dict[str, list[Cost]]:
-    connection = await asyncpg.connect(without_schema(url))
+    counters: PostgresCounters | RedisCounters
+    if url.startswith("redis"):
+        client = Redis.from_url(url.partition("?")[0])
+        counters = RedisCounters(client, (await client.info("server"))["process_id"])
+    else:
+        counters = PostgresCounters(await asyncpg.connect(without_schema(url)))
     try:
         async with await connect(url) as manager:
-            schema = dict(parse_qsl(urlsplit(url).query))["schema"]
             for statement in alter:
-                await connection.execute(statement.replace("headrace.", f"{schema}."))
-            meter = Meter(connection)
+                assert isinstance(counters, PostgresCounters), (
+                    "only PostgreSQL has a schema to alter"
+                )
+                await counters.alter(url, statement)
+            meter = Meter(counters)
             for counted in [False, *[True] * rounds]:
                 async with meter.step(f"submit, {SUBMIT_BATCH} each", jobs):
                     await submit_many(manager, jobs)
@@ -143,7 +192,7 @@ async def measure(
                 if not counted:
                     meter.steps.clear()
     finally:
-        await connection.close()
+        await counters.close()
     return meter.steps
 
 
