@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from struct import Struct
 from typing import Any
 
@@ -10,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from headrace.clock import to_us
-from headrace.model import Edge, State
+from headrace.model import Edge, Job, State
 from headrace.stores.base import Clash, Inserted, Insertion, Kin
 from headrace.stores.redis.codes import STATE_BYTE, STATE_CODE
 from headrace.stores.redis.connection import Argument, Server
@@ -18,8 +19,10 @@ from headrace.stores.redis.errors import text_refused
 from headrace.stores.redis.lanes import pack_lane
 from headrace.stores.redis.log import pack_event
 from headrace.stores.redis.rows import (
+    common_fields,
     has_more,
     more_of,
+    pack_behind_payload,
     pack_body,
     pack_row,
     pack_scope,
@@ -30,9 +33,8 @@ from headrace.stores.redis.scripts import Script
 
 _INSERT = Script("insert")
 
-_SPEC = Struct(
-    ">IcIqqB"
-)  # the lane's place in the list, state, failures, position, expires_at, what it has
+_SPEC = Struct(">IIcIqqB")
+"""How many jobs, their lane's place in the list, state, failures, position, expires_at, what they have"""
 _HAS_TAGS, _IS_SPAWNED, _HAS_WORKER = 1, 2, 4
 _EDGES_PER_ARGUMENT = 500  # so that a script never unpacks a very large list at once
 
@@ -63,33 +65,25 @@ async def insert(server: Server, insertion: Insertion) -> Inserted | Clash:
 def _arguments(insertion: Insertion) -> list[Argument]:
     jobs = insertion.jobs
     lanes: dict[str, int] = {}
-    specs: list[bytes] = []
+    runs: list[Argument] = []
     stored: list[Argument] = []
     more: list[tuple[int, str, str]] = []
-    for index, (job, event) in enumerate(zip(jobs, insertion.events, strict=True)):
-        names = pack_lane(job.tenant, job.queue, job.type, job.priority, job.limit_key)
-        place = lanes.setdefault(names, len(lanes) + 1)
-        has = (
-            (_HAS_TAGS if job.tags else 0)
-            | (_IS_SPAWNED if job.parent_id else 0)
-            | (_HAS_WORKER if job.assignee else 0)
-        )
-        specs.append(
-            _SPEC.pack(
-                place,
-                STATE_BYTE[job.state],
-                job.failures,
-                position_us(job),
-                us_or_none(job.expires_at),
-                has,
-            )
-        )
-        stored += (pack_row(job), pack_body(job), pack_event(event))
-        if has_more(job):
-            more += ((index, letter, value.decode()) for letter, value in more_of(job))
+    index = 0
+    # Jobs of one call are mostly alike: what they share is packed, sent and read once.
+    for alike in _runs(jobs):
+        first = alike[0]
+        runs += (_run(first, len(alike), lanes), pack_row(first))
+        behind = pack_behind_payload(first)
+        for job in alike:
+            stored += (pack_body(job, behind), pack_event(insertion.events[index]))
+            if has_more(job):
+                more += ((index, letter, value.decode()) for letter, value in more_of(job))
+            index += 1
     fence = insertion.fence
     head = (
         to_us(insertion.now),
+        len(jobs),
+        len(runs) // 2,
         list(lanes),
         False if fence is None else (fence.job_id, fence.token),
         [(name, _code(outcome)) for name, outcome in insertion.parents.items()],
@@ -105,13 +99,31 @@ def _arguments(insertion: Insertion) -> list[Argument]:
         more,
         [_kin(job_id, kin) for job_id, kin in insertion.kin.items()],
     )
-    return [
-        _encode(head),
-        b"".join(specs),
-        *(job.id for job in jobs),
-        *stored,
-        *_edges(insertion.edges),
-    ]
+    ids = [job.id for job in jobs]
+    return [_encode(head), *ids, *runs, *stored, *_edges(insertion.edges)]
+
+
+def _runs(jobs: Sequence[Job]) -> Iterable[Sequence[Job]]:
+    """Those one after the other that are alike in all but id, payload and event."""
+    if len(jobs) == 1:
+        return (jobs,)
+    return (list(run) for _, run in groupby(jobs, common_fields))
+
+
+def _run(job: Job, jobs: int, lanes: dict[str, int]) -> bytes:
+    """`lanes`: the names of those that jobs are in, and the place of each in that list."""
+    names = pack_lane(job.tenant, job.queue, job.type, job.priority, job.limit_key)
+    return _SPEC.pack(
+        jobs,
+        lanes.setdefault(names, len(lanes) + 1),
+        STATE_BYTE[job.state],
+        job.failures,
+        position_us(job),
+        us_or_none(job.expires_at),
+        (_HAS_TAGS if job.tags else 0)
+        | (_IS_SPAWNED if job.parent_id else 0)
+        | (_HAS_WORKER if job.assignee else 0),
+    )
 
 
 def _edges(edges: Sequence[Edge]) -> list[Argument]:

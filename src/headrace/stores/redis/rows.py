@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
+from operator import attrgetter
 from struct import Struct
 from typing import Any
 
@@ -21,7 +22,7 @@ from headrace.clock import to_us as microseconds_of
 from headrace.model import LEASED, TERMINAL, Failure, Job, State
 from headrace.stores.base import KeyScope, Note, Rewrite
 from headrace.stores.codec import CATEGORY_OF, Dialect, reader, writer
-from headrace.stores.columns import JOB, Kind, named, own
+from headrace.stores.columns import JOB, LANE_KEY, Kind, named, own
 from headrace.stores.redis.codes import STATE_BYTE, STATE_OF_BYTE
 from headrace.stores.redis.lanes import Lane, read_lanes
 
@@ -121,6 +122,7 @@ _rest_of = writer(_REST_COLUMNS, dialect=_PACKED)
 _body_of = writer(_BODY_COLUMNS, dialect=_MESSAGE_PACK)
 _job_of = reader(Job, _OTHER_COLUMNS, _HEAD_COLUMNS, _REST_COLUMNS, _BODY_COLUMNS, dialect=_PACKED)
 _NO_REST = (NONE_US,) * len(_REST_COLUMNS)
+_BODY_LIST = bytes((0x90 + len(_BODY_COLUMNS),))  # how MessagePack begins a list of fewer than 16
 _TYPE_OF = {Kind.INT: int, Kind.FLOAT: float, Kind.TEXT: str, Kind.JSON: bytes, Kind.TIME: int}
 _decode_body = msgspec.msgpack.Decoder(
     tuple[  # type: ignore[misc]  # made of the list above
@@ -160,15 +162,25 @@ def _packed_text(text: bytes) -> bytes:
     return _LENGTH.pack(len(text)) + text if text else _NO_TEXT
 
 
-def pack_body(job: Job) -> bytes:
+common_fields = attrgetter(
+    *(
+        column.field
+        for column in (*LANE_KEY, *_HEAD_COLUMNS, *_REST_COLUMNS, *_OTHER_COLUMNS, *_BODY_COLUMNS)
+        if column.field and column.name not in ("id", "seq", "payload")
+    )
+)
+"""All that `pack_row` and `pack_behind_payload` pack, and the lane."""
+
+
+def pack_body(job: Job, behind_payload: bytes) -> bytes:
     """What no change writes: the job's id, the id of the job that spawned it, and the rest."""
     names = _packed_text(job.id.encode()) + _packed_text((job.parent_id or "").encode())
-    return names + _encode(_body_of(job))
+    return b"".join((names, _BODY_LIST, _encode(job.payload_json), behind_payload))
 
 
 def pack_behind_payload(job: Job) -> bytes:
     """What stands in a body after the payload: an update writes that anew."""
-    return b"".join(map(_encode, _body_of(job)[1:]))
+    return _encode(_body_of(job)[1:])[1:]  # without the byte that says how many
 
 
 def pack_payload(payload_json: bytes) -> bytes:

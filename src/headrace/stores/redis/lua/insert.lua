@@ -7,28 +7,25 @@
 -- derived  {root}:tag:<tag>            zset  jobs that have the tag, by seq
 --          {root}:spawned:<parent id>  zset  jobs that the parent spawned, by seq
 --          (same hash tag as the root) and those of indexes and edges
--- args     1            { now, lanes (names as JSON), fence { id, token } or false,
---                         parents { { id, outcome or false } }, holds { { scope, id, expires_at or
+-- args     1            { now, number of jobs, number of runs, lanes (names as JSON), fence { id, token } or
+--                         false, parents { { id, outcome or false } }, holds { { scope, id, expires_at or
 --                         false, released when terminal } }, more { { index, letter, value } },
 --                         kin { { id, version, the most edges into it, who may wait for it by
 --                         FAN_IN, what it may have spawned: each false for what does not matter } } }
---          2            per job: lane's place in the list, state, failures, where it stands (see indexes),
---                       expires_at, and what it has of these: 1 tags, 2 a job that spawned it, 4 a worker
---          then         the ids
---          then         per job: row; body; event
+--          2 … n + 1    the ids
+--          then         per run of jobs that are alike in all but id, payload and event: how many, the lane's
+--                       place in the list, state, failures, where they stand (see indexes), expires_at, and what
+--                       they have of these: 1 tags, 2 a job that spawned them, 4 a worker; and the row
+--          then         per job: body; event
 --          then         edges, up to some hundred per argument: { { parent, child, kind, outcome or
 --                         false, seen } }
 -- returns  { 'ok', the first seq }, or the first kind of clash, in this order, with nothing stored:
 --          { 'fence' }, { 'parents', ids }, { 'kin', ids }, { 'ids', ids }, { 'keys', places in the list of holds }
 -- errors   none of its own
 
-local now, lane_list, fence, parents, holds, more, kin = unpack(cmsgpack.unpack(ARGV[1]))
-local SPEC = '>I4c1I4i8i8B'
-local SPEC_BYTES = struct.size(SPEC)
+local now, count, runs, lane_list, fence, parents, holds, more, kin = unpack(cmsgpack.unpack(ARGV[1]))
+local SPEC = '>I4I4c1I4i8i8B'
 local HAS_TAGS, IS_SPAWNED, HAS_WORKER = 1, 2, 4
-
-local specs = ARGV[2]
-local count = #specs / SPEC_BYTES
 
 local function moved_parents()
   local moved = {}
@@ -87,8 +84,8 @@ end
 
 local function stored_ids()
   local stored = {}
-  for first = 3, count + 2, CHUNK do
-    local last = math.min(first + CHUNK - 1, count + 2)
+  for first = 2, count + 1, CHUNK do
+    local last = math.min(first + CHUNK - 1, count + 1)
     for index, seq in ipairs(redis.call('ZMSCORE', K.jobs, unpack(ARGV, first, last))) do
       if seq then
         stored[#stored + 1] = ARGV[first + index - 1]
@@ -144,38 +141,40 @@ end
 
 local lanes = number_lanes(lane_list)
 local reuse = redis.call('EXISTS', K.gone) == 1
-local argument = count + 3
+local seq, argument = first_seq, count + 2 + runs * 2
 reserve_events(count)
-for index = 0, count - 1 do
-  local id, seq, row, body = ARGV[index + 3], first_seq + index, ARGV[argument], ARGV[argument + 1]
-  local handle = handle_of(seq)
-  local place, state, failures, position, expires_at, has = struct.unpack(SPEC, specs, index * SPEC_BYTES + 1)
-  local lane, bits, tags = lanes[place], flags[index] or 0, ''
-  local event = log_event(lane, reuse and last_event_of_gone(id) or 0, ARGV[argument + 2])
-  if bit.band(has, IS_SPAWNED) > 0 then
-    local _, parent = struct.unpack(NAMES, body)
-    bits = bits + SPAWNED
-    zadd(K.root .. ':spawned:' .. parent, seq, handle)
-  end
-  local packed = front(lane, bits, event) .. row
-  if bit.band(has, HAS_WORKER) > 0 then
-    note_worker(seq, read_rest(read_row(packed), packed).assignee)
-  end
+for run = count + 2, argument - 1, 2 do
+  local jobs, place, state, failures, position, expires_at, has = struct.unpack(SPEC, ARGV[run])
+  local row, lane, tags = ARGV[run + 1], lanes[place], ''
   if bit.band(has, HAS_TAGS) > 0 then
     tags = struct.unpack('>I4c0', row, TAGS_AT)
+  end
+  for _ = 1, jobs do
+    local index, handle = seq - first_seq, handle_of(seq)
+    local id, body, bits = ARGV[index + 2], ARGV[argument], flags[index] or 0
+    if bit.band(has, IS_SPAWNED) > 0 then
+      local _, parent = struct.unpack(NAMES, body)
+      bits = bits + SPAWNED
+      zadd(K.root .. ':spawned:' .. parent, seq, handle)
+    end
+    local event = log_event(lane, reuse and last_event_of_gone(id) or 0, ARGV[argument + 1])
+    local packed = front(lane, bits, event) .. row
+    if bit.band(has, HAS_WORKER) > 0 then
+      note_worker(seq, read_rest(read_row(packed), packed).assignee)
+    end
     for tag in each_tag(tags) do
       zadd(K.root .. ':tag:' .. tag, seq, handle)
     end
+    note_lane(seq, lane)
+    enter(lane, state, handle, failures, tags, position)
+    zadd(K.jobs, seq, id)
+    hset(K.rows, handle, packed)
+    hset(K.bodies, handle, body)
+    if expires_at ~= NONE and not TERMINAL[state] then
+      zadd(K.expiry, expires_at, handle)
+    end
+    seq, argument = seq + 1, argument + 2
   end
-  note_lane(seq, lane)
-  enter(lane, state, handle, failures, tags, position)
-  zadd(K.jobs, seq, id)
-  hset(K.rows, handle, packed)
-  hset(K.bodies, handle, body)
-  if expires_at ~= NONE and not TERMINAL[state] then
-    zadd(K.expiry, expires_at, handle)
-  end
-  argument = argument + 3
 end
 note_counts(first_seq, count)
 for _, hold in ipairs(holds) do
