@@ -158,7 +158,6 @@ $$;
 -- name: count_jobs
 -- How many jobs there are, by lane and state: in all, of those not due yet, and the sum of their failures. Only
 -- those of a tenant and queue together are right: see tallies.
--- Without tags it reads what was tallied, the events since, and of jobs only those not due and those with failures.
 -- With tags it reads every job that has the rarest of them.
 CREATE OR REPLACE FUNCTION headrace.count_jobs(
     the_time timestamptz,
@@ -179,35 +178,7 @@ DECLARE
 BEGIN
     IF cardinality(the_tags) = 0 AND is_tallied THEN
         RETURN QUERY
-        SELECT
-            told.lane,
-            told.state,
-            sum(told.jobs)::bigint,
-            sum(told.delayed)::bigint,
-            sum(told.failures)::bigint
-        FROM (
-            SELECT tallies.lane, tallies.state, tallies.jobs, 0 AS delayed, 0 AS failures
-            FROM headrace.tallies
-            UNION ALL
-            SELECT changed.lane, changed.state, changed.jobs, 0, 0
-            FROM (
-                {untold}
-                events.xid >= coalesce((SELECT tally_place.xid FROM headrace.tally_place), '0')
-                {untold_deleted}
-            ) AS changed
-            UNION ALL
-            SELECT jobs.lane, jobs.state, 0, count(*), 0
-            FROM headrace.jobs
-            WHERE jobs.run_at > the_time AND jobs.state IN ('pending', 'retrying', 'lost')
-            GROUP BY jobs.lane, jobs.state
-            UNION ALL
-            SELECT jobs.lane, jobs.state, 0, 0, sum(jobs.failures)
-            FROM headrace.jobs
-            WHERE jobs.failures > 0
-            GROUP BY jobs.lane, jobs.state
-        ) AS told
-        WHERE the_lanes IS NULL OR told.lane = ANY (the_lanes)
-        GROUP BY told.lane, told.state;
+        SELECT * FROM headrace.tallied_jobs(the_time, the_lanes);
     ELSIF cardinality(the_tags) = 0 THEN
         RETURN QUERY
         SELECT
@@ -228,6 +199,80 @@ BEGIN
             AND (the_lanes IS NULL OR jobs.lane = ANY (the_lanes))
         GROUP BY jobs.lane, jobs.state;
     END IF;
+END;
+$$;
+
+-- name: tallied_jobs
+-- The same without tags, from what was tallied, the events since, and of the jobs themselves only those that are not
+-- due, lane by lane, and those with failures.
+CREATE OR REPLACE FUNCTION headrace.tallied_jobs(
+    the_time timestamptz,
+    the_lanes integer[]
+) RETURNS TABLE (lane integer, state text, jobs bigint, delayed bigint, failures bigint)
+LANGUAGE plpgsql
+STABLE
+{by_index}
+AS $$
+#variable_conflict use_column
+BEGIN
+    RETURN QUERY
+    WITH RECURSIVE open_lanes (lane) AS (
+        (
+            SELECT jobs.lane
+            FROM headrace.jobs
+            WHERE jobs.state IN ('pending', 'retrying', 'lost')
+            ORDER BY jobs.lane, jobs.early, jobs.run_at, jobs.seq
+            LIMIT 1
+        )
+        UNION ALL
+        SELECT (
+            SELECT jobs.lane
+            FROM headrace.jobs
+            WHERE jobs.state IN ('pending', 'retrying', 'lost') AND jobs.lane > open_lanes.lane
+            ORDER BY jobs.lane, jobs.early, jobs.run_at, jobs.seq
+            LIMIT 1
+        )
+        FROM open_lanes
+        WHERE open_lanes.lane IS NOT NULL
+    )
+    SELECT
+        told.lane,
+        told.state,
+        sum(told.jobs)::bigint,
+        sum(told.delayed)::bigint,
+        sum(told.failures)::bigint
+    FROM (
+        SELECT tallies.lane, tallies.state, tallies.jobs, 0 AS delayed, 0 AS failures
+        FROM headrace.tallies
+        UNION ALL
+        SELECT changed.lane, changed.state, changed.jobs, 0, 0
+        FROM (
+            {untold}
+            events.xid >= coalesce((SELECT tally_place.xid FROM headrace.tally_place), '0')
+            {untold_deleted}
+        ) AS changed
+        UNION ALL
+        SELECT late.lane, late.state, 0, late.jobs, 0
+        FROM open_lanes
+        CROSS JOIN (VALUES (TRUE), (FALSE)) AS half (early)
+        CROSS JOIN LATERAL (
+            SELECT jobs.lane, jobs.state, count(*) AS jobs
+            FROM headrace.jobs
+            WHERE
+                jobs.lane = open_lanes.lane
+                AND jobs.early = half.early
+                AND jobs.run_at > the_time
+                AND jobs.state IN ('pending', 'retrying', 'lost')
+            GROUP BY jobs.lane, jobs.state
+        ) AS late
+        UNION ALL
+        SELECT jobs.lane, jobs.state, 0, 0, sum(jobs.failures)
+        FROM headrace.jobs
+        WHERE jobs.failures > 0
+        GROUP BY jobs.lane, jobs.state
+    ) AS told
+    WHERE the_lanes IS NULL OR told.lane = ANY (the_lanes)
+    GROUP BY told.lane, told.state;
 END;
 $$;
 
