@@ -26,8 +26,8 @@ _POLL_SECONDS_MAX = 0.02
 _POLL_GROWTH = 1.15
 """Without hints. A look costs some twenty microseconds: a thousandth of an idle process's time."""
 
-_FOLLOW_SECONDS_MIN = 0.0002
-_FOLLOW_GROWTH = 1.5
+_FOLLOW_SECONDS_MIN = 0.0001
+_FOLLOW_GROWTH = 1.35
 _FOLLOW_SECONDS_MAX = 0.2
 """After a hint: the longest pause between two looks, by which a commit that takes its time is noticed."""
 _DEAF_SECONDS_MAX = 0.003
