@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
@@ -11,12 +12,14 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
-from headrace.dashboard import pages
+from headrace.clock import ManualClock
+from headrace.connect import connect
+from headrace.dashboard import pages, rendering
 from headrace.dashboard.rendering import POLICY
 from headrace.errors import StaleToken
 from headrace.limits import QueueLimits
 from headrace.manager import Completed, JobManager
-from headrace.model import State
+from headrace.model import Job, State
 from headrace.schedules import Every
 from headrace.server import create_app
 from headrace.spec import JobSpec
@@ -587,3 +590,75 @@ async def test_a_search_says_how_far_it_looked(dashboard: Dashboard) -> None:
     assert "Looked at" in nothing.text
     reader = await dashboard.signed_in(Scope.READ)
     assert (await reader.get("/jobs", params={"text": "1234"})).status_code == 403
+
+
+async def test_the_overview_goes_back_through_the_last_hour() -> None:
+    """What waited and ran at each minute, told afterwards, is what there was."""
+    clock = ManualClock(datetime(2026, 11, 19, 12, 0, tzinfo=UTC))
+    manager = await connect("memory:", clock=clock)
+    dashboard = Dashboard(manager)
+    known: list[tuple[int, int]] = []
+    held: list[Job] = []
+    for minute in range(8):
+        await manager.submit_many(
+            [JobSpec(type="one", queue="q", max_attempts=1)] * (minute % 3 + 1)
+        )
+        held += await manager.claim("w", limit=2, lease_seconds=3600)
+        clock.advance(30)
+        if minute % 2:
+            job = held.pop(0)
+            await manager.complete(job.id, job.token)
+        if minute == 4:
+            job = held.pop(0)
+            await manager.fail(job.id, job.token, "no")
+        clock.advance(29)
+        stats = await manager.stats()
+        known.append((stats.ready, stats.states[State.RUNNING]))
+        clock.advance(1)
+    await manager.roll_up()
+    browser = dashboard.open_to_all()
+    for minute, (waiting, running) in enumerate(known):
+        at = f"2026-11-19T12:0{minute}:10Z"
+        text = Markup((await browser.get("/", params={"at": at})).text).text
+        assert f"{waiting} waiting, {running} running" in re.sub(r" ,", ",", text), minute
+    assert "Queues then" not in (await browser.get("/")).text
+    await dashboard.close()
+
+
+async def test_those_who_were_told_of_the_same_change_share_a_rendering(
+    dashboard: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But never with somebody who may see more, or less, or was told of something later."""
+    made: list[str] = []
+    whole = rendering._render
+
+    def counted(*given: Any, **named: Any) -> str:
+        made.append("one")
+        return whole(*given, **named)
+
+    monkeypatch.setattr(rendering, "_render", counted)
+    ids = await fill(dashboard.manager)
+    operator = await dashboard.signed_in()
+    application = operator._transport.app  # type: ignore[attr-defined]
+    token = await dashboard.manager.create_token("reader", [Scope.READ])
+    reader = httpx.AsyncClient(
+        transport=httpx.ASGITransport(application),
+        base_url="http://localhost",
+        headers={"Authorization": f"Bearer {token.secret}"},
+    )
+    made.clear()
+
+    async def look(browser: httpx.AsyncClient, seen: str | None) -> str:
+        headers = {"Headrace-Fragment": "main"} | ({} if seen is None else {"Headrace-Seen": seen})
+        return (await browser.get("/job", params={"id": ids["fails"]}, headers=headers)).text
+
+    first = await look(operator, "7")
+    assert await look(operator, "7") == first
+    assert len(made) == 1
+    assert "no customer" in first
+    assert "no customer" not in await look(reader, "7")
+    await dashboard.manager.delete([ids["fails"]])
+    assert "no customer" not in await look(operator, "8")
+    assert "no customer" not in await look(operator, None)
+    assert len(made) == 4
+    await reader.aclose()

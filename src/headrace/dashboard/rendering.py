@@ -7,6 +7,7 @@ import json
 import re
 from datetime import UTC, datetime
 from functools import cache, partial
+from typing import NamedTuple
 
 import jinja2
 from markupsafe import Markup
@@ -38,7 +39,8 @@ HEADERS = {
     "Vary": "Headrace-Fragment, Cookie",
 }
 FRAGMENT = "headrace-fragment"
-"""The request header by which a script asks for what changes, without the frame around it."""
+SEEN = "headrace-seen"
+"""The request header that says up to which event a page has been told."""
 
 
 def time_tag(at: datetime | None, style: str = "moment") -> Markup:
@@ -100,7 +102,7 @@ def environment() -> jinja2.Environment:
     made.filters |= {
         "number": words.number,
         "compact": words.compact,
-        "rate": words.rate,
+        "iso": words.iso,
         "size": words.size,
         "short_id": words.short_id,
         "seconds": duration.brief,
@@ -120,18 +122,34 @@ def environment() -> jinja2.Environment:
     return made
 
 
-def respond(request: Request, asked: Asked | None, view: View, links: Links) -> Response:
-    """The page or, where a script asks for it, only what changes; 304 where that is what it has."""
-    is_fragment = request.headers.get(FRAGMENT) == "main"
-    text = _render(
-        request, asked, view, links, layout="fragment.html" if is_fragment else "page.html"
-    )
-    body = text.encode("utf-8", "replace")
-    etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-    headers = HEADERS | {"ETag": etag}
-    if view.status == 200 and request.headers.get("if-none-match") == etag:  # noqa: PLR2004 - OK
+class Rendered(NamedTuple):
+    """A page, or the changing part of one, as it is sent."""
+
+    body: bytes
+    etag: str
+    status: int
+
+
+def is_fragment(request: Request) -> bool:
+    """A script asks for what changes, without the frame around it."""
+    return request.headers.get(FRAGMENT) == "main"
+
+
+def render(request: Request, asked: Asked | None, view: View, links: Links) -> Rendered:
+    layout = "fragment.html" if is_fragment(request) else "page.html"
+    body = _render(request, asked, view, links, layout=layout).encode("utf-8", "replace")
+    return Rendered(body, f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"', view.status)
+
+
+def respond(request: Request, rendered: Rendered) -> Response:
+    """304 where it is what the browser has."""
+    headers = HEADERS | {"ETag": rendered.etag}
+    is_known = request.headers.get("if-none-match") == rendered.etag
+    if rendered.status == 200 and is_known:  # noqa: PLR2004 - OK
         return Response(status_code=304, headers=headers)
-    return Response(body, status_code=view.status, media_type="text/html", headers=headers)
+    return Response(
+        rendered.body, status_code=rendered.status, media_type="text/html", headers=headers
+    )
 
 
 def _render(request: Request, asked: Asked | None, view: View, links: Links, *, layout: str) -> str:

@@ -14,7 +14,15 @@ from starlette.routing import BaseRoute, Route
 from headrace.dashboard import acts, assets, changes, sign_in
 from headrace.dashboard.asked import Asked, View
 from headrace.dashboard.links import Links
-from headrace.dashboard.rendering import HEADERS, respond
+from headrace.dashboard.rendering import (
+    HEADERS,
+    SEEN,
+    Rendered,
+    is_fragment,
+    render,
+    respond,
+)
+from headrace.dashboard.shared import Shared
 from headrace.dashboard.views import (
     audit,
     batches,
@@ -88,8 +96,9 @@ PAGES = (
 
 def pages(service: Service) -> list[BaseRoute]:
     """What `create_app(…, pages=pages)` takes."""
+    shared: Shared[Rendered] = Shared()
     return [
-        *(Route(page.path, partial(_page, service, page)) for page in PAGES),
+        *(Route(page.path, partial(_page, service, shared, page)) for page in PAGES),
         Route("/content", partial(_content, service)),
         Route("/search", partial(_search, service)),
         Route("/find", partial(_find, service)),
@@ -142,11 +151,22 @@ def _check(asked: Asked, access: Access, scope: Scope, *, for_operators: bool) -
         raise Forbidden("this concerns every tenant, and your token acts for one")
 
 
-async def _page(service: Service, page: Page, request: Request) -> Response:
+async def _page(
+    service: Service, shared: Shared[Rendered], page: Page, request: Request
+) -> Response:
     async def answer(admitted: Admitted) -> Response:
         asked = admitted.asked
         _check(asked, admitted.access, page.scope, for_operators=page.for_operators)
-        return respond(request, asked, await page.view(asked), asked.links)
+
+        async def rendered() -> Rendered:
+            return render(request, asked, await page.view(asked), asked.links)
+
+        place = request.headers.get(SEEN)
+        if place is None or not is_fragment(request):
+            return respond(request, await rendered())
+        url = request.url
+        key = (asked.manager.tenant, asked.scopes, asked.links, url.path, url.query, place)
+        return respond(request, await shared.get(key, rendered))
 
     return await _answered(service, request, answer)
 
@@ -169,7 +189,7 @@ async def _search(service: Service, request: Request) -> Response:
         found = await search.search(admitted.asked)
         if isinstance(found, str):
             return RedirectResponse(found, status_code=303, headers=HEADERS)
-        return respond(request, admitted.asked, found, admitted.asked.links)
+        return respond(request, render(request, admitted.asked, found, admitted.asked.links))
 
     return await _answered(service, request, answer)
 
@@ -229,7 +249,7 @@ async def _nowhere(service: Service, request: Request) -> Response:
             status=404,
             every_seconds=None,
         )
-        return respond(request, admitted.asked, view, admitted.asked.links)
+        return respond(request, render(request, admitted.asked, view, admitted.asked.links))
 
     return await _answered(service, request, answer)
 
@@ -285,7 +305,7 @@ def _trouble(request: Request, asked: Asked | None, links: Links, error: Headrac
         every_seconds=2.0 if is_away else None,
     )
     # Without the store nothing is known of the viewer either: the page then stands without a menu.
-    return respond(request, None if is_away else asked, view, links)
+    return respond(request, render(request, None if is_away else asked, view, links))
 
 
 __all__ = ["pages"]

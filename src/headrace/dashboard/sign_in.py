@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from headrace.dashboard.acts import Form
 from headrace.dashboard.asked import View
 from headrace.dashboard.links import Links
-from headrace.dashboard.rendering import HEADERS, respond
+from headrace.dashboard.rendering import HEADERS, render, respond
 from headrace.server.access import COOKIE, check_origin, is_loopback
 from headrace.server.service import Service
 
@@ -60,4 +60,4 @@ def _form(request: Request, links: Links, back: str, *, wrong: bool) -> Response
         status=401 if wrong else 200,
         every_seconds=None,
     )
-    return respond(request, None, view, links)
+    return respond(request, render(request, None, view, links))

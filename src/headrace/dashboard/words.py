@@ -50,13 +50,6 @@ def compact(value: float) -> str:
     return f"{math.floor(value)}{_UNITS[unit]}"
 
 
-def rate(value: float) -> str:
-    """How many a second, or a minute: `0`, `0.04`, `2.5`, `1,240`."""
-    if value >= _TEN:
-        return f"{value:,.0f}"
-    return f"{value:.2g}" if value < 1 else f"{value:.1f}".removesuffix(".0")
-
-
 def size(count: int) -> str:
     """Bytes: `0 B`, `812 B`, `1.5 KB`, `3 MB`."""
     value, unit = float(count), 0

@@ -16,6 +16,7 @@ let lookedAt = 0;
 let timer = null;
 let isHeld = false;  // the viewer looks at another moment
 let isAway = false;
+let toldOf = null;  // the last event that this page looks for
 const main = () => document.getElementById('main');
 
 export const hold = (held) => { isHeld = held; };
@@ -52,7 +53,7 @@ function follow(address, worker) {
       if (source.readyState === EventSource.CLOSED) { source = null; setTimeout(toggle, AWAY_MS); }
     };
     source.addEventListener('missed', () => heard({ kind: 'missed' }));
-    source.addEventListener('changed', (event) => heard({ kind: 'changed', topics: JSON.parse(event.data) }));
+    source.addEventListener('changed', (event) => heard({ kind: 'changed', topics: JSON.parse(event.data), cursor: event.lastEventId }));
   };
   toggle();
   document.addEventListener('visibilitychange', toggle);
@@ -64,7 +65,7 @@ function heard(message) {
     case 'on': show('on'); if (wasOff) stale(); wasOff = false; break;
     case 'off': wasOff = true; show('off'); break;
     case 'missed': stale(); break;
-    case 'changed': if (concerns(message.topics)) stale(); break;
+    case 'changed': if (concerns(message.topics)) { toldOf = message.cursor; stale(); } break;
   }
 }
 
@@ -109,7 +110,10 @@ async function look() {
 export async function showPage(address, signal) {
   let answer;
   try {
-    const headers = { 'Headrace-Fragment': 'main', ...(etag ? { 'If-None-Match': etag } : {}) };
+    const headers = { 'Headrace-Fragment': 'main' };
+    if (etag) headers['If-None-Match'] = etag;
+    if (toldOf) headers['Headrace-Seen'] = toldOf;
+    toldOf = null;
     answer = await fetch(address, { headers, signal, cache: 'no-store' });
   } catch (error) {
     if (error.name !== 'AbortError') away(true);

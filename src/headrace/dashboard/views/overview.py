@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from headrace.dashboard.asked import Asked, View
 from headrace.dashboard.same import Same, command, curl
 from headrace.dashboard.views import depths
+from headrace.dashboard.views.jobs import moment
 from headrace.dashboard.views.presence import seen_lately
 from headrace.dashboard.views.recent import recent
+from headrace.dashboard.views.then import levels_at
 from headrace.model import State
 from headrace.stores.base import Finding, Health
 
@@ -23,6 +27,8 @@ async def overview(asked: Asked) -> View:
         states=(State.FAILED, State.DEAD), newest_first=True, limit=FAILURES_SHOWN
     )
     workers = await seen_lately(asked)
+    lately = await recent(asked)
+    then = levels_at(_moment(asked), rows, lately.history, lately.moments)
     tenant = manager.tenant
     return View(
         "overview.html",
@@ -36,7 +42,8 @@ async def overview(asked: Asked) -> View:
             "failures": failures.jobs,
             "workers": workers,
             "at": seen.at,
-            "recent": await recent(asked),
+            "recent": lately,
+            "then": then,
         },
         same=(
             Same(
@@ -46,6 +53,12 @@ async def overview(asked: Asked) -> View:
             Same("What is wrong", command("doctor", tenant=tenant), curl(asked.address, "/doctor")),
         ),
     )
+
+
+def _moment(asked: Asked) -> datetime | None:
+    """`?at=`: a minute of the last hour."""
+    text = asked.word("at")
+    return None if text is None else moment(text, asked.now)
 
 
 def about(asked: Asked, finding: Finding) -> str:
