@@ -317,6 +317,18 @@ async def test_signing_in_leads_back_and_nowhere_else(dashboard: Dashboard) -> N
     assert (await browser.get("/queues")).status_code == 303
 
 
+async def test_whoever_guesses_tokens_has_to_wait(dashboard: Dashboard) -> None:
+    browser = dashboard.unknown()
+    codes = [
+        (await browser.post("/sign-in", data={"token": f"hdr_{number}"})).status_code
+        for number in range(40)
+    ]
+    assert codes[0] == 401
+    assert codes[-1] == 429
+    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    assert (await browser.post("/sign-out", headers=elsewhere)).status_code == 403
+
+
 async def test_a_reader_sees_no_contents_and_no_acts(dashboard: Dashboard) -> None:
     ids = await fill(dashboard.manager)
     browser = await dashboard.signed_in(Scope.READ)

@@ -237,7 +237,11 @@ async def _sign_in(service: Service, request: Request) -> Response:
 
 
 async def _sign_out(request: Request) -> Response:
-    return sign_in.sign_out(Links(root_of(request)))
+    links = Links(root_of(request))
+    try:
+        return sign_in.sign_out(request, links)
+    except HeadraceError as error:
+        return _trouble(request, None, links, error)
 
 
 async def _nowhere(service: Service, request: Request) -> Response:

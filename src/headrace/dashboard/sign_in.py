@@ -1,8 +1,6 @@
-"""Signing in: a token goes into a cookie that no script can read, and that no other site can use."""
+"""Signing in: a token goes into the session's cookie, which no script can read and no other site can use."""
 
 from __future__ import annotations
-
-import asyncio
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
@@ -11,11 +9,11 @@ from headrace.dashboard.acts import Form
 from headrace.dashboard.asked import View
 from headrace.dashboard.links import Links
 from headrace.dashboard.rendering import HEADERS, render, respond
-from headrace.server.access import COOKIE, check_origin, is_loopback
+from headrace.errors import TooManyRequests, Unauthenticated
+from headrace.server.access import COOKIE, check_origin
 from headrace.server.service import Service
+from headrace.server.sessions import admit, cookie_with
 
-WRONG_SECONDS = 1.0
-"""So long a wrong token waits for its answer."""
 FORM_BYTES_MAX = 10_000
 
 
@@ -25,39 +23,35 @@ def is_by_cookie(request: Request) -> bool:
 
 async def serve(service: Service, request: Request, links: Links) -> Response:
     back = links.own(request.query_params.get("back")) or links.to("")
-    if request.method == "GET":
-        return _form(request, links, back, wrong=False)
-    check_origin(request)
+    if request.method != "POST":
+        return _form(request, links, back)
     form = await Form.read(request, FORM_BYTES_MAX)
     secret = (form.word("token") or "").strip()
-    access = await service.access_by_secret(secret)
-    if access is None:
-        await asyncio.sleep(WRONG_SECONDS)
-        return _form(request, links, back, wrong=True)
-    answer = RedirectResponse(back, status_code=303, headers=HEADERS)
-    answer.set_cookie(
-        COOKIE,
-        secret,
-        path=f"{links.root}/",
-        httponly=True,
-        samesite="strict",
-        secure=request.url.scheme == "https" or not is_loopback(request.url.hostname or ""),
-    )
-    return answer
+    try:
+        await admit(service, request, secret)
+    except Unauthenticated:
+        return _form(request, links, back, "wrong")
+    except TooManyRequests:
+        return _form(request, links, back, "too often")
+    return _with_cookie(back, cookie_with(request, links.root, secret))
 
 
-def sign_out(links: Links) -> Response:
-    answer = RedirectResponse(links.to("sign-in"), status_code=303, headers=HEADERS)
-    answer.delete_cookie(COOKIE, path=f"{links.root}/", httponly=True, samesite="strict")
-    return answer
+def sign_out(request: Request, links: Links) -> Response:
+    check_origin(request)
+    return _with_cookie(links.to("sign-in"), cookie_with(request, links.root, "", 0))
 
 
-def _form(request: Request, links: Links, back: str, *, wrong: bool) -> Response:
+def _with_cookie(place: str, cookie: str) -> Response:
+    return RedirectResponse(place, status_code=303, headers=HEADERS | {"Set-Cookie": cookie})
+
+
+def _form(request: Request, links: Links, back: str, refused: str | None = None) -> Response:
+    status = {None: 200, "wrong": 401, "too often": 429}[refused]
     view = View(
         "sign_in.html",
         "Sign in",
-        {"back": back, "wrong": wrong},
-        status=401 if wrong else 200,
+        {"back": back, "refused": refused},
+        status=status,
         every_seconds=None,
     )
     return respond(request, render(request, None, view, links))

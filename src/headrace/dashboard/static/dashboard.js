@@ -97,6 +97,8 @@ function choosingTheme() {
 }
 
 enhance(document);
+// On a phone the menu is a strip: the section one is in is to be seen.
+if (innerWidth <= 900) document.querySelector('#menu [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
 start(enhance);
 hold(new URL(location.href).searchParams.has('at'));
 keepCounting();
