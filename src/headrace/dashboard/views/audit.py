@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from headrace.dashboard.asked import Asked, View
-from headrace.dashboard.same import Same, command, curl
+from headrace.dashboard.same import Same, command
 
 DAYS = 90
 ROWS_SHOWN = 200
@@ -41,7 +41,6 @@ async def audit(asked: Asked) -> View:
             Same(
                 "List it",
                 command("audit", tenant=asked.manager.tenant),
-                curl(asked.address, "/audit"),
             ),
         ),
     )

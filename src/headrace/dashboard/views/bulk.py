@@ -8,7 +8,7 @@ from datetime import datetime
 from headrace import validation
 from headrace.dashboard import charts
 from headrace.dashboard.asked import Asked, Values, View
-from headrace.dashboard.same import Same, command, curl
+from headrace.dashboard.same import Same, command
 from headrace.dashboard.views.jobs import Filters, moment
 from headrace.manager import Act, BulkAct, Matching
 from headrace.manager.bulk_acts import PLAN_JOBS, Progress
@@ -27,7 +27,6 @@ async def bulk_acts(asked: Asked) -> View:
             Same(
                 "List them",
                 command("bulk", "list", tenant=asked.manager.tenant),
-                curl(asked.address, "/bulk"),
             ),
         ),
         every_seconds=1.0 if any(not one.has_ended for one in found) else 5.0,
@@ -102,7 +101,6 @@ async def bulk_act(asked: Asked) -> View:
             Same(
                 "How far it is",
                 command("bulk", "show", act_id, tenant=asked.manager.tenant),
-                curl(asked.address, "/bulk/{}", act_id),
             ),
         ),
         every_seconds=None if found.has_ended else 1.0,

@@ -12,11 +12,13 @@ HISTORY_RANGE = "6h"
 async def history(asked: Asked) -> View:
     span = asked.word("range") or HISTORY_RANGE
     queues = asked.words("queue")
+    shown = await recent(asked, span=span, queues=queues or None)
+    since = shown.history.since.isoformat(timespec="seconds")
     return View(
         "history.html",
         "History",
         {
-            "recent": await recent(asked, span=span, queues=queues or None),
+            "recent": shown,
             "span": span,
             "ranges": tuple(RANGES),
             "queues": queues,
@@ -25,9 +27,9 @@ async def history(asked: Asked) -> View:
             Same(
                 "What happened",
                 command("stats", tenant=asked.manager.tenant),
-                curl(asked.address, "/history", query={"range": span, "queue": queues}),
+                curl(asked.address, "/history", query={"since": since, "queue": queues}),
             ),
-            Same("As a page, from a lake", command("report", "LAKE")),
+            Same("As a page, from a lake", command("report", lake="LAKE")),
         ),
         every_seconds=5.0 if span == RANGE else 15.0,
     )

@@ -68,10 +68,11 @@ async def queue(asked: Asked) -> View:
         },
         same=(
             Same(
-                "Count its jobs",
-                command("stats", queue=name, tenant=manager.tenant),
-                curl(asked.address, "/queues/{}", name),
+                "Why does nothing of it start?",
+                command("explain", queue=name, tenant=manager.tenant),
+                curl(asked.address, "/queues/{}/explain", name),
             ),
+            Same("Count its jobs", command("stats", queue=name, tenant=manager.tenant)),
             Same(
                 "Pause it",
                 command("pause", name, tenant=manager.tenant),

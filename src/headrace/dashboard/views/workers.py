@@ -37,7 +37,7 @@ async def worker(asked: Asked) -> View:
             Same(
                 "What it has held",
                 command("list", worker=name, tenant=manager.tenant),
-                curl(asked.address, "/jobs", query={"assignee": name}),
+                curl(asked.address, "/jobs", query={"worker": name}),
             ),
         ),
         every_seconds=2.0,
