@@ -97,6 +97,7 @@ docs: $(DEV) ## Regenerate the generated parts of the documentation
 	$(BIN)/python tools/lifecycle_diagram.py
 	$(BIN)/python tools/contract_table.py
 	$(BIN)/python tools/manager_reference.py
+	$(BIN)/python tools/http_routes.py
 	$(BIN)/python tools/spark_tables.py
 	$(BIN)/python tools/sync_types.py
 

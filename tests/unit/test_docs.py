@@ -13,7 +13,7 @@ from headrace.errors import InvalidInput
 from headrace.lifecycle import RULES
 from headrace.spark.lake import reconciliation
 from headrace.spark.source import options
-from tools import contract_table, lifecycle_diagram, manager_reference, spark_tables
+from tools import contract_table, http_routes, lifecycle_diagram, manager_reference, spark_tables
 
 SOURCE = spark_tables.REFERENCE / "spark-source.md"
 
@@ -40,6 +40,10 @@ def test_the_contracts_page_has_not_drifted_from_the_kit() -> None:
 
 def test_the_page_of_the_manager_has_not_drifted_from_the_code() -> None:
     assert manager_reference.PAGE.read_text("utf-8") == manager_reference.page(), "run: make docs"
+
+
+def test_the_page_of_routes_has_not_drifted_from_the_table() -> None:
+    assert http_routes.PAGE.read_text("utf-8") == http_routes.page(), "run: make docs"
 
 
 def test_the_page_of_the_manager_has_every_verb() -> None:

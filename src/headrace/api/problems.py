@@ -38,6 +38,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.ScheduleNotFound, 404),
     (errors.Refusal, 409),
     (errors.NoReaders, 409),
+    (errors.JobFailed, 409),
     (errors.QueueFull, 429),
     (errors.TooManyRequests, 429),
     (errors.CannotDecrypt, 409),

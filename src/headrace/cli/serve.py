@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import socket
 from collections.abc import Callable, Sequence
@@ -53,6 +54,9 @@ _BACKLOG = 2048
     is_flag=True,
     help="Ask for no token even if there are some. On this machine only.",
 )
+@click.option(
+    "--no-maintenance", is_flag=True, help="Leave leases, schedules and retention to workers."
+)
 @click.option("--log-level", type=click.Choice(_LEVELS), default="info", show_default=True)
 @click.option("--log-json", is_flag=True, help="Log one JSON object per line.")
 def serve(
@@ -64,6 +68,7 @@ def serve(
     prefix: str,
     read_only: bool,
     open_to_all: bool,
+    no_maintenance: bool,
     log_level: str,
     log_json: bool,
 ) -> Exit:
@@ -104,7 +109,7 @@ def serve(
             open_to_all=is_open,
             pages=_pages(),
         )
-        return _run(application, listener, log_level)
+        return _run(application, listener, log_level, maintenance=not (no_maintenance or read_only))
 
 
 def _application(store: str | None, place: str | None) -> Headrace:
@@ -161,8 +166,10 @@ def _pages() -> Callable[[Any], Sequence[Any]] | None:
     return pages
 
 
-def _run(application: Any, listener: socket.socket, log_level: str) -> Exit:
+def _run(application: Any, listener: socket.socket, log_level: str, *, maintenance: bool) -> Exit:
     import uvicorn
+
+    from headrace.maintenance import Maintenance
 
     config = uvicorn.Config(
         application,
@@ -174,7 +181,25 @@ def _run(application: Any, listener: socket.socket, log_level: str) -> Exit:
         timeout_graceful_shutdown=5,
         proxy_headers=False,
     )
-    uvicorn.Server(config).run(sockets=[listener])
+    server = uvicorn.Server(config)
+
+    async def run() -> None:
+        """Workers over HTTP do no maintenance: whoever serves them does."""
+        stop = asyncio.Event()
+        manager = await application.service.operator()
+        upkeep = None
+        if maintenance and manager.tenant is None:
+            upkeep = asyncio.create_task(Maintenance(manager).run(stop))
+        try:
+            await server.serve(sockets=[listener])
+        finally:
+            stop.set()
+            if upkeep is not None:
+                await asyncio.wait({upkeep}, timeout=5)
+            await application.service.close()
+
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(run())
     return Exit.OK
 
 
