@@ -13,6 +13,7 @@ JOB = {"type": "t", "payload": 1}
 
 BODIES: Mapping[str, Any] = {
     "submit_job": JOB,
+    "start_bulk": {"act": "cancel", "where": {"queues": ["mail"]}},
     "submit_jobs": {"jobs": [JOB]},
     "submit_batch": {"jobs": [JOB]},
     "look_up_jobs": {"ids": ["j"]},
@@ -47,12 +48,15 @@ QUERIES: Mapping[str, Any] = {
     "wait_for_job": {"seconds": 0.01},
     "get_history": {"since": LATELY},
     "list_error_groups": {"since": LATELY},
+    "list_audit": {"since": LATELY},
+    "list_refused_writes": {"since": LATELY},
     "get_cursor": {"at": LATELY},
 }
 """The same of queries, where there must be one."""
 PARAMETERS: Mapping[str, str] = {
     "job_id": "j",
     "batch_id": "b",
+    "act_id": "a",
     "queue": "mail",
     "worker": "w",
     "name": "nightly",

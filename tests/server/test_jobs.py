@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 
 import httpx
 
@@ -98,3 +99,21 @@ async def test_a_list_that_is_the_same_is_not_sent_again(server: Server) -> None
     await server.manager.submit(JobSpec(type="t"))
     changed = await client.get("/api/v1/jobs", headers={"If-None-Match": first.headers["etag"]})
     assert len(changed.json()["jobs"]) == 2
+
+
+async def test_an_act_on_many_is_counted_started_and_told_of(server: Server) -> None:
+    client = await server.signed_in()
+    await server.manager.submit_many([JobSpec(type="t", queue="mail") for _ in range(5)])
+    body = {"act": "cancel", "where": {"queues": ["mail"]}}
+    plan = await client.post("/api/v1/bulk", json={**body, "dry_run": True})
+    assert (plan.status_code, plan.json()["plan"]["done"]) == (200, 5)
+    started = await client.post("/api/v1/bulk", json=body)
+    assert started.status_code == 202
+    await server.manager.maintain()
+    act = (await client.get(started.headers["location"])).json()
+    assert (act["done"], act["actor"]) == (5, "test")
+    since = {"since": (server.manager.clock.now() - timedelta(hours=1)).isoformat()}
+    rows = (await client.get("/api/v1/audit", params=since)).json()["rows"]
+    assert ("start_bulk", "test") in {(row["act"], row["actor"]) for row in rows}
+    everything = await client.post("/api/v1/bulk", json={"act": "cancel", "where": {}})
+    assert (everything.status_code, everything.json()["code"]) == (422, "EMPTY_SELECTION")

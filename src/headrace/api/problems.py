@@ -36,6 +36,7 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.BatchNotFound, 404),
     (errors.BulkActNotFound, 404),
     (errors.ScheduleNotFound, 404),
+    (errors.BulkActNotFound, 404),
     (errors.Refusal, 409),
     (errors.NoReaders, 409),
     (errors.JobFailed, 409),
@@ -48,7 +49,18 @@ _STATUS: tuple[tuple[type[HeadraceError], int], ...] = (
     (errors.StoreUnavailable, 503),
     (errors.Contention, 503),
 )
-_TOLD = ("job_id", "batch_id", "name", "index", "queue", "tenant", "cursor", "start", "retry_after")
+_TOLD = (
+    "job_id",
+    "batch_id",
+    "act_id",
+    "name",
+    "index",
+    "queue",
+    "tenant",
+    "cursor",
+    "start",
+    "retry_after",
+)
 
 
 def all_errors(root: type[HeadraceError] = HeadraceError) -> Iterator[type[HeadraceError]]:

@@ -1,6 +1,16 @@
 """Every route there is."""
 
-from headrace.api import administration, events, jobs, probes, questions, queues, schedules, work
+from headrace.api import (
+    administration,
+    bulk,
+    events,
+    jobs,
+    probes,
+    questions,
+    queues,
+    schedules,
+    work,
+)
 from headrace.api.route import Route
 
 ROUTES: tuple[Route, ...] = (
@@ -10,6 +20,7 @@ ROUTES: tuple[Route, ...] = (
     *queues.ROUTES,
     *schedules.ROUTES,
     *questions.ROUTES,
+    *bulk.ROUTES,
     *administration.ROUTES,
     *probes.ROUTES,
 )

@@ -17,6 +17,7 @@ from starlette.requests import HTTPConnection
 from headrace.errors import Forbidden, TooManyRequests, Unauthenticated
 from headrace.manager import JobManager
 from headrace.tokens import Scope, Token
+from headrace.validation import NAME_CHARS_MAX
 
 COOKIE = "headrace_session"
 KNOWN_SECONDS = 0.5
@@ -40,6 +41,12 @@ class Access(msgspec.Struct, frozen=True, kw_only=True):
     """Who it is, for people: the token's label, or what the host's own sign-in said."""
     token_id: str | None = None
     expires_at: datetime | None = None
+
+    @property
+    def named(self) -> str:
+        """The actor as the audit knows it: printable, and no longer than a name may be."""
+        printable = "".join(one for one in self.actor if one.isprintable()).strip()
+        return printable[:NAME_CHARS_MAX] or self.token_id or "somebody"
 
     def may(self, *scopes: Scope) -> bool:
         return self.scopes.issuperset(scopes)

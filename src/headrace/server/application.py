@@ -36,6 +36,7 @@ from headrace.server.call import Call, Handler, Reply, Stream
 from headrace.server.handlers import HANDLERS
 from headrace.server.router import Router, segments_of
 from headrace.server.service import Bounds, Service
+from headrace.tokens import Scope as TokenScope
 
 logger = logging.getLogger("headrace.server")
 
@@ -163,7 +164,7 @@ class Answering:
             request,
             root_path=self._root_path,
             access=access,
-            manager=await self._manager(access, request),
+            manager=await self._manager(access, request, route.scopes),
             parameters=dict(zip(route.parameters, values, strict=True)),
             query=self._query(route),
             body=await self._body(route),
@@ -174,16 +175,20 @@ class Answering:
         else:
             await self._reply(route, request, await handler(call))
 
-    async def _manager(self, access: Access | None, request: Request) -> JobManager:
+    async def _manager(
+        self, access: Access | None, request: Request, scopes: Sequence[TokenScope]
+    ) -> JobManager:
         if access is None:
             return await self._service.operator()
         manager = await self._service.manager(access)
         tenant = request.headers.get(TENANT_HEADER)
-        if tenant is None:
-            return manager
-        if manager.tenant not in (None, tenant):
-            raise Forbidden(f"the token does not act for the tenant that {TENANT_HEADER} names")
-        return manager.scoped(tenant)
+        if tenant is not None:
+            if manager.tenant not in (None, tenant):
+                raise Forbidden(f"the token does not act for the tenant that {TENANT_HEADER} names")
+            manager = manager.scoped(tenant)
+        # Acts by hand stand in the audit with who did them; what programs do all the time needs no name.
+        by_hand = not {TokenScope.OPERATE, TokenScope.ADMIN}.isdisjoint(scopes)
+        return manager.acting_as(access.named) if by_hand else manager
 
     async def _unless_gone(self, handling: Awaitable[Any]) -> Any:
         """What the handler gives. If whoever asked hangs up first, it is told to stop."""

@@ -3,6 +3,7 @@
 from headrace.api.table import ROUTES
 from headrace.server import (
     administration,
+    bulk,
     events,
     jobs,
     probes,
@@ -21,6 +22,7 @@ HANDLERS: Handlers = {
     **queues.HANDLERS,
     **schedules.HANDLERS,
     **questions.HANDLERS,
+    **bulk.HANDLERS,
     **sessions.HANDLERS,
     **administration.HANDLERS,
     **probes.HANDLERS,

@@ -226,11 +226,15 @@ def _changed_payload(call: Call[Any, Any], payload: msgspec.Raw | UnsetType) -> 
     """Whoever gives a job another payload submits one, and must be let see what it replaces."""
     if isinstance(payload, UnsetType):
         return UNSET
+    check_may_change_payloads(call)
+    return content_of(payload, "payload")
+
+
+def check_may_change_payloads(call: Call[Any, Any]) -> None:
     if not call.access.may(Scope.SUBMIT, Scope.READ_PAYLOAD):
         raise Forbidden(
             f"another payload needs the scopes {Scope.SUBMIT} and {Scope.READ_PAYLOAD}, too"
         )
-    return content_of(payload, "payload")
 
 
 async def delete(call: Call[None, None]) -> None:
