@@ -61,7 +61,14 @@ def serve(url: str) -> None:
         secret = (await manager.create_token("bench", list(Scope))).secret
         app = create_app(manager)
         config = uvicorn.Config(
-            app, port=0, http="httptools", log_config=None, access_log=False, backlog=4096
+            app,
+            port=0,
+            http="httptools",
+            log_config=None,
+            access_log=False,
+            backlog=4096,
+            timeout_graceful_shutdown=1,
+            timeout_keep_alive=75,
         )
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve())
@@ -201,8 +208,8 @@ async def streams_and_waits(  # noqa: PLR0915 - a scenario, read from top to bot
             reader, writer = await server.open()
             writer.write(server.head("GET", f"/api/v1/jobs/w{number}/wait?seconds=120"))
             await writer.drain()
-        status, _ = await read_answer(reader)
-        assert status == 200, status
+        status, answer = await read_answer(reader)
+        assert status == 200, answer
         woken.append(time.perf_counter() - ended[number])
         writer.close()
 

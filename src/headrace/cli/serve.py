@@ -21,6 +21,8 @@ DEFAULT_PORT = 8300
 _MISSING = "the server needs {name}, which is not installed: pip install 'headrace[server]'"
 _LEVELS = ("debug", "info", "warning", "error")
 _BACKLOG = 2048
+KEEP_ALIVE_SECONDS = 75
+"""Longer than clients keep a connection that is idle: none is closed under a request."""
 
 
 @command(
@@ -179,6 +181,7 @@ def _run(application: Any, listener: socket.socket, log_level: str, *, maintenan
         access_log=False,
         server_header=False,
         timeout_graceful_shutdown=5,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         proxy_headers=False,
     )
     server = uvicorn.Server(config)

@@ -16,6 +16,9 @@ from headrace.errors import AnswerLost, InvalidInput, StoreClosed, StoreError, S
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
+CONNECTIONS_MAX = 100
+IDLE_SECONDS = 4.0
+"""Shorter than servers keep an idle connection (five seconds are usual): none is closed under a request."""
 T = TypeVar("T")
 
 _encoder = msgspec.json.Encoder()
@@ -33,7 +36,11 @@ class Transport:
     def to(cls, url: str, token: str | None, tenant: str | None = None) -> Transport:
         headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         timeout = httpx.Timeout(ANSWER_SECONDS, connect=CONNECT_SECONDS)
-        limits = httpx.Limits(max_connections=100, max_keepalive_connections=100)
+        limits = httpx.Limits(
+            max_connections=CONNECTIONS_MAX,
+            max_keepalive_connections=CONNECTIONS_MAX,
+            keepalive_expiry=IDLE_SECONDS,
+        )
         client = httpx.AsyncClient(
             base_url=url.rstrip("/"), headers=headers, timeout=timeout, limits=limits
         )
