@@ -47,10 +47,10 @@ WITHIN_A_PART: dict[str, Planted] = {
         "manager", "announce", patched(leases, "ANNOUNCE_SECONDS", 0.0)
     ),
     "a worker that does not say its slots is not counted": Planted(
-        "manager", "explain", patched(explanation, "_slots", those_that_say_it)
+        "manager", "explain", patched(explanation, "slots_of", those_that_say_it)
     ),
     "a tenant is told how busy the operator's workers are": Planted(
-        "manager", "side channels", patched(explanation, "_slots", whosever_they_are)
+        "manager", "side channels", patched(explanation, "slots_of", whosever_they_are)
     ),
 }
 

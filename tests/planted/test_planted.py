@@ -36,6 +36,7 @@ from tests.planted import (
     metadata,
     operators,
     pace,
+    questions,
     schedules,
     shares,
     slots,
@@ -287,6 +288,7 @@ async def test_the_kit_objects(name: str) -> None:
 WITHIN_A_PART = (
     contracts.DEFECTS
     | operators.DEFECTS
+    | questions.DEFECTS
     | metadata.WITHIN_A_PART
     | slots.WITHIN_A_PART
     | worker.WITHIN_A_PART

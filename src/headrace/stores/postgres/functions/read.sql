@@ -212,6 +212,8 @@ CREATE OR REPLACE FUNCTION headrace.tallied_jobs(
 LANGUAGE plpgsql
 STABLE
 {by_index}
+-- Few events are read, and the planner cannot know: starting processes for them would take all the time.
+SET max_parallel_workers_per_gather = 0
 AS $$
 #variable_conflict use_column
 BEGIN

@@ -206,7 +206,7 @@ async def full(env: Env) -> None:
 @suite.case("bulk acts", "of a tenant they are about its own jobs, and nobody else's to see")
 async def of_tenants(env: Env) -> None:
     manager = await env.manager(POLICY)
-    for tenant in ("acme", "other"):
+    for tenant in ("other", "acme"):
         await submit(manager, f"of-{tenant}", tenant=tenant)
     acme, other = manager.scoped("acme"), manager.scoped("other")
     act = await acme.start_bulk("cancel", Matching(states=["pending"]))
