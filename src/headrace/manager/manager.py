@@ -781,7 +781,10 @@ class JobManager:
 
     async def _settled(self, outcomes: Sequence[Outcome]) -> Settled:
         settled = await deadlines.settle(self._context, outcomes)
-        if any(isinstance(answer, HeadraceError) for answer in settled.outcomes):
+        # What was given as another kind of sequence has been gone through, and may not be a second time.
+        if type(outcomes) in (list, tuple) and any(
+            isinstance(answer, HeadraceError) for answer in settled.outcomes
+        ):
             await refusals.note_outcomes(self._context, outcomes, settled.outcomes)
         return settled
 

@@ -96,7 +96,7 @@ async def note_outcomes(
         [
             Refused(outcome.job_id, _VERBS[type(outcome)], answer, outcome.known)
             for outcome, answer in zip(outcomes, answers, strict=True)
-            if isinstance(answer, HeadraceError)
+            if isinstance(answer, HeadraceError) and type(outcome) in _VERBS
         ],
     )
 
