@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
-from headrace.stores.columns import EVENT, JOB, Column, Group, Kind, of, own
+from headrace.stores.columns import (
+    COMPARED,
+    EVENT,
+    JOB,
+    STANDING,
+    Column,
+    Group,
+    Kind,
+    named,
+    of,
+    own,
+)
 from headrace.stores.sqltext import names
 
 _OF_BODIES = frozenset({Group.BODY, Group.PAYLOAD})
@@ -112,11 +123,34 @@ _TYPES = {
 
 
 def _type(column: Column) -> str:
-    return "bigint" if column.name == "lease_us" else _TYPES.get(column.kind, "text")
+    return (
+        "bigint"
+        if column.name in ("lease_us", "wait_us", "run_us")
+        else _TYPES.get(column.kind, "text")
+    )
 
 
 ALONE = tuple(one for one in INPUTS if one.name not in NEVER_AT_BIRTH)
 """What the statement for one new job is given."""
+
+
+READ = named(JOB, "id", "lane", *(one.name for one in COMPARED), "lease_until")
+"""What a commit compares with the stored job: all that the change was made from takes for granted."""
+WRITTEN = (*STANDING, *of(JOB, Group.RESULT))
+"""What a commit writes."""
+TOLD = named(EVENT, "kind", "category", "code", "message", "wait_us", "run_us", "result_bytes")
+"""What it is given of the event: the rest is the job's."""
+_CHANGE = {
+    **{f"{one.name}_read": one for one in READ},
+    **{one.name: one for one in WRITTEN},
+    **{f"event_{one.name}": one for one in TOLD},
+}
+"""The inputs of a commit for each change."""
+
+
+def _is_as_read(column: Column) -> str:
+    equals = "IS NOT DISTINCT FROM" if column.nullable else "="
+    return f"jobs.{column.name} {equals} change.{column.name}_read"
 
 
 def _births(kind: str, tables: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
@@ -140,6 +174,18 @@ LISTS: Mapping[str, str] = {
     ),
     "alone.values": ",\n".join(
         f"${number}::{_type(one)} AS {one.name}" for number, one in enumerate(ALONE, start=1)
+    ),
+    "change.parameters": ",\n".join(f"{name}_each {_type(one)}[]" for name, one in _CHANGE.items()),
+    "change.spread": "\n".join(
+        f"{name}_each := headrace.spread({name}_each, change_count);" for name in _CHANGE
+    ),
+    "change.arrays": ", ".join(f"{name}_each" for name in _CHANGE),
+    "change.names": ", ".join(_CHANGE),
+    "change.as_read": "\nAND ".join(
+        _is_as_read(one) for one in READ if one.name not in ("id", "lease_until")
+    ),
+    "change.written": ",\n".join(
+        f"{one.name} = change.{one.name}" for one in WRITTEN if one.name != "lease_until"
     ),
     "alone.channel": f"${len(ALONE) + 1}::text",
     "alone.sender": f"${len(ALONE) + 2}::text",

@@ -6,7 +6,10 @@ from collections.abc import Sequence
 
 from headrace.model import CLAIMABLE, TERMINAL, Change, DependencyKind, Edge, State
 from headrace.stores.base import Commit, Committed
+from headrace.stores.codec import Dialect, lists_writer
+from headrace.stores.columns import Kind
 from headrace.stores.postgres import read
+from headrace.stores.postgres.columns import READ, TOLD, WRITTEN
 from headrace.stores.postgres.drivers import Row
 from headrace.stores.postgres.lanes import Lanes, lane_key
 from headrace.stores.postgres.rows import STATE_OF
@@ -21,6 +24,12 @@ from headrace.stores.postgres.values import (
 
 NO_LANE = 0
 """The number of no lane."""
+_WORDS = Dialect(writes={Kind.FREE_TEXT: storable})
+_read = lists_writer(
+    READ, dialect=Dialect(writes={Kind.TEXT: storable, Kind.FREE_TEXT: storable}), given=["lane"]
+)
+_written = lists_writer(WRITTEN, dialect=_WORDS)
+_told = lists_writer(TOLD, dialect=_WORDS)
 
 
 async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
@@ -88,8 +97,7 @@ async def _commit(session: Session, lanes: Lanes, wanted: Commit) -> Sequence[Ro
         wanted.together,
         wanted.leases_as_read,
         [*seqs],
-        *_standings(changes, lanes_read),
-        *_changes(changes),
+        *_changes(changes, lanes_read),
         *_spent_keys(changes),
         *await _tags(lanes, changes, seqs),
         [parent_id for parent_id, _ in wanted.seen],
@@ -104,57 +112,15 @@ async def seqs_of(session: Session, changes: Sequence[Change]) -> list[int]:
     return [change.before.seq or known.get(change.before.id, 0) for change in changes]
 
 
-def _standings(changes: Sequence[Change], lanes_read: Sequence[int | None]) -> list[Column]:
-    """What the rows are compared with: one list per column, in the order of commit.sql."""
-    before = [change.before for change in changes]
-    return [
-        [storable(job.id) for job in before],
-        column([NO_LANE if lane is None else lane for lane in lanes_read]),
-        column([job.version for job in before]),
-        column([job.state for job in before]),
-        column([storable_or_none(job.token) for job in before]),
-        column([storable_or_none(job.assignee) for job in before]),
-        column([job.attempt for job in before]),
-        column([job.failures for job in before]),
-        column([job.losses for job in before]),
-        column([job.lease_until for job in before]),
-    ]
-
-
-def _changes(changes: Sequence[Change]) -> list[Column]:
-    """One list per column, in the order of commit.sql."""
-    after = [change.after for change in changes]
-    events = [change.event for change in changes]
-    return [
-        column([job.state for job in after]),
-        column([job.version for job in after]),
-        column([job.run_at for job in after]),
-        column([job.updated_at for job in after]),
-        column([job.attempt for job in after]),
-        column([job.failures for job in after]),
-        column([job.losses for job in after]),
-        column([job.token for job in after]),
-        column([job.lease_until for job in after]),
-        column([job.assignee for job in after]),
-        column([job.assigned_at for job in after]),
-        column([job.scheduled_at for job in after]),
-        column([job.started_at for job in after]),
-        column([job.last_failed_at for job in after]),
-        column([job.finalized_at for job in after]),
-        column([None if job.failure is None else storable(job.failure.message) for job in after]),
-        column([None if job.failure is None else job.failure.category for job in after]),
-        column(
-            [None if job.failure is None else storable_or_none(job.failure.code) for job in after]
-        ),
-        column([job.result_json for job in after]),
-        column([event.kind for event in events]),
-        column([event.category for event in events]),
-        column([storable_or_none(event.code) for event in events]),
-        column([storable_or_none(event.message) for event in events]),
-        column([event.wait_us for event in events]),
-        column([event.run_us for event in events]),
-        column([event.result_bytes for event in events]),
-    ]
+def _changes(changes: Sequence[Change], lanes_read: Sequence[int | None]) -> list[Column]:
+    """One list for each column of READ, WRITTEN and TOLD."""
+    lanes = [NO_LANE if lane is None else lane for lane in lanes_read]
+    lists = (
+        *_read([change.before for change in changes], lanes),
+        *_written([change.after for change in changes]),
+        *_told([change.event for change in changes]),
+    )
+    return [*map(column, lists)]
 
 
 def _spent_keys(changes: Sequence[Change]) -> list[Column]:

@@ -7,45 +7,8 @@ CREATE OR REPLACE FUNCTION headrace.commit_changes(
     leases_as_read boolean, -- compare lease_until too
     -- one element per change, or one for all, or none for NULL: see spread
     seqs bigint[],
-    -- the jobs as they were read
-    ids text[],
-    lanes_before integer[],
-    versions_before integer[],
-    states_before text[],
-    tokens_before text[],
-    assignees_before text[],
-    attempts_before integer[],
-    failures_before integer[],
-    losses_before integer[],
-    leases_before timestamptz[],
-    -- and as they are to be
-    states text[],
-    versions integer[],
-    run_ats timestamptz[],
-    updated_ats timestamptz[],
-    attempts integer[],
-    failures_each integer[],
-    losses_each integer[],
-    tokens text[],
-    lease_untils timestamptz[],
-    assignees text[],
-    assigned_ats timestamptz[],
-    scheduled_ats timestamptz[],
-    started_ats timestamptz[],
-    last_failed_ats timestamptz[],
-    finalized_ats timestamptz[],
-    failure_messages text[],
-    failure_categories text[],
-    failure_codes text[],
-    results bytea[],
-    -- its event, as far as the job does not tell
-    event_kinds text[],
-    event_categories text[],
-    event_codes text[],
-    event_messages text[],
-    event_wait_us bigint[],
-    event_run_us bigint[],
-    event_result_bytes integer[],
+    -- of the job as it was read, of the job as it is to be, and of the event as far as the job does not tell
+    {change.parameters},
     -- one element per key of a job that ends
     key_tenants text[],
     key_queues text[],
@@ -83,41 +46,7 @@ DECLARE
 BEGIN
     IF change_count > 0 THEN
         IF change_count > 1 THEN
-            lanes_before := headrace.spread(lanes_before, change_count);
-            versions_before := headrace.spread(versions_before, change_count);
-            states_before := headrace.spread(states_before, change_count);
-            tokens_before := headrace.spread(tokens_before, change_count);
-            assignees_before := headrace.spread(assignees_before, change_count);
-            attempts_before := headrace.spread(attempts_before, change_count);
-            failures_before := headrace.spread(failures_before, change_count);
-            losses_before := headrace.spread(losses_before, change_count);
-            leases_before := headrace.spread(leases_before, change_count);
-            states := headrace.spread(states, change_count);
-            versions := headrace.spread(versions, change_count);
-            run_ats := headrace.spread(run_ats, change_count);
-            updated_ats := headrace.spread(updated_ats, change_count);
-            attempts := headrace.spread(attempts, change_count);
-            failures_each := headrace.spread(failures_each, change_count);
-            losses_each := headrace.spread(losses_each, change_count);
-            tokens := headrace.spread(tokens, change_count);
-            lease_untils := headrace.spread(lease_untils, change_count);
-            assignees := headrace.spread(assignees, change_count);
-            assigned_ats := headrace.spread(assigned_ats, change_count);
-            scheduled_ats := headrace.spread(scheduled_ats, change_count);
-            started_ats := headrace.spread(started_ats, change_count);
-            last_failed_ats := headrace.spread(last_failed_ats, change_count);
-            finalized_ats := headrace.spread(finalized_ats, change_count);
-            failure_messages := headrace.spread(failure_messages, change_count);
-            failure_categories := headrace.spread(failure_categories, change_count);
-            failure_codes := headrace.spread(failure_codes, change_count);
-            results := headrace.spread(results, change_count);
-            event_kinds := headrace.spread(event_kinds, change_count);
-            event_categories := headrace.spread(event_categories, change_count);
-            event_codes := headrace.spread(event_codes, change_count);
-            event_messages := headrace.spread(event_messages, change_count);
-            event_wait_us := headrace.spread(event_wait_us, change_count);
-            event_run_us := headrace.spread(event_run_us, change_count);
-            event_result_bytes := headrace.spread(event_result_bytes, change_count);
+            {change.spread};
         END IF;
         -- Lock before anything else, in order of seq: two groups that meet wait for each other in one
         -- direction only. The statements below take new snapshots, so they see all that was
@@ -128,27 +57,10 @@ BEGIN
         FOR NO KEY UPDATE;
         IF together THEN
             SELECT count(*) INTO current_count
-            FROM unnest(
-                seqs, ids, lanes_before, versions_before, states_before, tokens_before,
-                assignees_before, attempts_before, failures_before, losses_before, leases_before
-            ) AS read (
-                seq, id, lane, version, state, token, assignee, attempt, failures, losses, lease_until
-            )
-            INNER JOIN headrace.bodies ON bodies.seq = read.seq AND bodies.id = read.id
-            INNER JOIN headrace.jobs ON jobs.seq = read.seq
-            WHERE
-                jobs.lane = read.lane
-                AND jobs.version = read.version
-                AND jobs.state = read.state
-                AND jobs.token IS NOT DISTINCT FROM read.token
-                AND jobs.assignee IS NOT DISTINCT FROM read.assignee
-                AND jobs.attempt = read.attempt
-                AND jobs.failures = read.failures
-                AND jobs.losses = read.losses
-                AND (
-                    NOT leases_as_read
-                    OR jobs.lease_until IS NOT DISTINCT FROM read.lease_until
-                );
+            FROM {given_changes}
+            INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id_read
+            INNER JOIN headrace.jobs ON jobs.seq = change.seq
+            WHERE {is_as_read};
             IF current_count < change_count THEN
                 applied := '{}';
                 RETURN;
@@ -157,65 +69,20 @@ BEGIN
 
         WITH written AS (
             UPDATE headrace.jobs SET
-                state = change.state,
-                version = change.version,
-                run_at = change.run_at,
+                {change.written},
                 early = change.run_at
                 < greatest(change.updated_at, clock_timestamp() - interval '500 ms'),
-                updated_at = change.updated_at,
-                attempt = change.attempt,
-                failures = change.failures,
-                losses = change.losses,
-                token = change.token,
                 -- A heartbeat may have come since the job was read.
                 lease_until = CASE
                     WHEN jobs.token IS NOT NULL AND change.token IS NOT NULL THEN jobs.lease_until
                     ELSE change.lease_until
-                END,
-                assignee = change.assignee,
-                assigned_at = change.assigned_at,
-                scheduled_at = change.scheduled_at,
-                started_at = change.started_at,
-                last_failed_at = change.last_failed_at,
-                finalized_at = change.finalized_at,
-                failure_message = change.failure_message,
-                failure_category = change.failure_category,
-                failure_code = change.failure_code,
-                result = change.result
-            FROM unnest(
-                seqs, ids, lanes_before, versions_before, states_before, tokens_before,
-                assignees_before, attempts_before, failures_before, losses_before, leases_before,
-                states, versions,
-                run_ats, updated_ats, attempts, failures_each, losses_each, tokens, lease_untils,
-                assignees, assigned_ats, scheduled_ats, started_ats, last_failed_ats,
-                finalized_ats, failure_messages, failure_categories, failure_codes, results,
-                event_kinds, event_categories, event_codes, event_messages, event_wait_us,
-                event_run_us, event_result_bytes
-            ) WITH ORDINALITY AS change (
-                seq, id, lane_before, version_before, state_before, token_before, assignee_before,
-                attempt_before, failures_before, losses_before, lease_before, state, version, run_at,
-                updated_at, attempt, failures, losses, token, lease_until, assignee, assigned_at,
-                scheduled_at, started_at, last_failed_at, finalized_at, failure_message,
-                failure_category, failure_code, result, event_kind, event_category, event_code,
-                event_message, event_wait_us, event_run_us, event_result_bytes, position
-            )
-            INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id
-            WHERE
-                jobs.seq = change.seq
-                AND jobs.lane = change.lane_before
-                AND jobs.version = change.version_before
-                AND jobs.state = change.state_before
-                AND jobs.token IS NOT DISTINCT FROM change.token_before
-                AND jobs.assignee IS NOT DISTINCT FROM change.assignee_before
-                AND jobs.attempt = change.attempt_before
-                AND jobs.failures = change.failures_before
-                AND jobs.losses = change.losses_before
-                AND (
-                    NOT leases_as_read
-                    OR jobs.lease_until IS NOT DISTINCT FROM change.lease_before
-                )
+                END
+            FROM {given_changes}
+            INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id_read
+            WHERE jobs.seq = change.seq AND {is_as_read}
             RETURNING
-                jobs.seq, jobs.lane, change.id, change.state_before, change.state, change.version,
+                jobs.seq, jobs.lane, change.id_read AS id, change.state_read, change.state,
+                change.version,
                 change.run_at, change.updated_at, change.attempt, change.failures, change.losses,
                 change.lease_until, change.assignee, change.finalized_at, change.event_kind,
                 change.event_category, change.event_code, change.event_message,
@@ -232,7 +99,7 @@ BEGIN
                 written.updated_at, written.run_at, written.seq, written.lane, written.version,
                 written.attempt, written.failures, written.losses, written.event_result_bytes,
                 written.lease_until, written.event_wait_us, written.event_run_us, written.id,
-                written.event_kind, written.state_before, written.state, written.assignee,
+                written.event_kind, written.state_read, written.state, written.assignee,
                 written.event_category, written.event_code, written.event_message
             FROM written
             ORDER BY written.position
@@ -310,7 +177,7 @@ BEGIN
                         all_written IS NOT FALSE
                         OR seen.child_id <> ALL (ARRAY(
                             SELECT change.id
-                            FROM unnest(ids) WITH ORDINALITY AS change (id, position)
+                            FROM unnest(id_read_each) WITH ORDINALITY AS change (id, position)
                             WHERE change.position <> ALL (coalesce(applied, '{}'))
                         ))
                     )
@@ -319,6 +186,13 @@ BEGIN
     END IF;
 END;
 $$;
+
+-- fragment: given_changes
+unnest(seqs, {change.arrays}) WITH ORDINALITY AS change (seq, {change.names}, position)
+
+-- fragment: is_as_read
+{change.as_read}
+AND (NOT leases_as_read OR jobs.lease_until IS NOT DISTINCT FROM change.lease_until_read)
 
 -- fragment: give_outcomes
 -- Mostly there are no edges, and one probe per job says so.
