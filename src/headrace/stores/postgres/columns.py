@@ -140,12 +140,21 @@ WRITTEN = (*STANDING, *of(JOB, Group.RESULT))
 """What a commit writes."""
 TOLD = named(EVENT, "kind", "category", "code", "message", "wait_us", "run_us", "result_bytes")
 """What it is given of the event: the rest is the job's."""
+_READ = {f"{one.name}_read": one for one in READ}
 _CHANGE = {
-    **{f"{one.name}_read": one for one in READ},
+    **_READ,
     **{one.name: one for one in WRITTEN},
     **{f"event_{one.name}": one for one in TOLD},
 }
 """The inputs of a commit for each change."""
+
+
+def _parameters(inputs: Mapping[str, Column]) -> str:
+    return ",\n".join(f"{name}_each {_type(one)}[]" for name, one in inputs.items())
+
+
+def _spreading(inputs: Iterable[str]) -> str:
+    return "\n".join(f"{name}_each := headrace.spread({name}_each, row_count);" for name in inputs)
 
 
 def _is_as_read(column: Column) -> str:
@@ -168,19 +177,19 @@ def _births(kind: str, tables: Mapping[str, Mapping[str, str]]) -> dict[str, str
 
 
 LISTS: Mapping[str, str] = {
-    "new.parameters": ",\n".join(f"{one.name}_each {_type(one)}[]" for one in INPUTS),
-    "new.spread": "\n".join(
-        f"{one.name}_each := headrace.spread({one.name}_each, job_count);" for one in INPUTS
-    ),
+    "new.parameters": _parameters({one.name: one for one in INPUTS}),
+    "new.spread": _spreading(one.name for one in INPUTS),
     "alone.values": ",\n".join(
         f"${number}::{_type(one)} AS {one.name}" for number, one in enumerate(ALONE, start=1)
     ),
-    "change.parameters": ",\n".join(f"{name}_each {_type(one)}[]" for name, one in _CHANGE.items()),
-    "change.spread": "\n".join(
-        f"{name}_each := headrace.spread({name}_each, change_count);" for name in _CHANGE
-    ),
+    "change.parameters": _parameters(_CHANGE),
+    "change.spread": _spreading(_CHANGE),
     "change.arrays": ", ".join(f"{name}_each" for name in _CHANGE),
     "change.names": ", ".join(_CHANGE),
+    "read.parameters": _parameters(_READ),
+    "read.spread": _spreading(_READ),
+    "read.arrays": ", ".join(f"{name}_each" for name in _READ),
+    "read.names": ", ".join(_READ),
     "change.as_read": "\nAND ".join(
         _is_as_read(one) for one in READ if one.name not in ("id", "lease_until")
     ),

@@ -18,7 +18,6 @@ from headrace.stores.postgres.values import (
     Column,
     column,
     storable,
-    storable_or_none,
     transposed,
 )
 
@@ -37,7 +36,7 @@ async def commit(session: Session, lanes: Lanes, wanted: Commit) -> Committed:
     if not changes and not wanted.seen:
         return Committed([])
     if _are_plain_completions(wanted):
-        rows = await _complete(session, changes)
+        rows = await _complete(session, lanes, changes)
     else:
         rows = await _commit(session, lanes, wanted)
     ((applied, parents, children, kinds, outcomes),) = rows
@@ -69,7 +68,7 @@ def _are_plain_completions(wanted: Commit) -> bool:
     )
 
 
-async def _complete(session: Session, changes: Sequence[Change]) -> Sequence[Row]:
+async def _complete(session: Session, lanes: Lanes, changes: Sequence[Change]) -> Sequence[Row]:
     by_seq = sorted(
         (change.before.seq, position) for position, change in enumerate(changes, start=1)
     )
@@ -79,11 +78,9 @@ async def _complete(session: Session, changes: Sequence[Change]) -> Sequence[Row
         "complete",
         changes[0].after.updated_at,
         [seq for seq, _ in by_seq],
-        [change.before.id for change in ordered],
-        [change.before.version for change in ordered],
-        [storable_or_none(change.before.token) for change in ordered],
         results if any(results) else [],
         [position for _, position in by_seq],
+        *map(column, await _as_read(lanes, ordered)),
         *_spent_keys(changes),
     )
 
@@ -91,13 +88,14 @@ async def _complete(session: Session, changes: Sequence[Change]) -> Sequence[Row
 async def _commit(session: Session, lanes: Lanes, wanted: Commit) -> Sequence[Row]:
     changes = wanted.changes
     seqs = await seqs_of(session, changes)
-    lanes_read = await lanes.known([lane_key(change.before) for change in changes])
     return await session.write(
         "commit",
         wanted.together,
         wanted.leases_as_read,
         [*seqs],
-        *_changes(changes, lanes_read),
+        *map(column, await _as_read(lanes, changes)),
+        *map(column, _written([change.after for change in changes])),
+        *map(column, _told([change.event for change in changes])),
         *_spent_keys(changes),
         *await _tags(lanes, changes, seqs),
         [parent_id for parent_id, _ in wanted.seen],
@@ -112,15 +110,11 @@ async def seqs_of(session: Session, changes: Sequence[Change]) -> list[int]:
     return [change.before.seq or known.get(change.before.id, 0) for change in changes]
 
 
-def _changes(changes: Sequence[Change], lanes_read: Sequence[int | None]) -> list[Column]:
-    """One list for each column of READ, WRITTEN and TOLD."""
-    lanes = [NO_LANE if lane is None else lane for lane in lanes_read]
-    lists = (
-        *_read([change.before for change in changes], lanes),
-        *_written([change.after for change in changes]),
-        *_told([change.event for change in changes]),
-    )
-    return [*map(column, lists)]
+async def _as_read(lanes: Lanes, changes: Sequence[Change]) -> list[Column]:
+    """One list for each column of READ."""
+    known = await lanes.known([lane_key(change.before) for change in changes])
+    numbers = [NO_LANE if lane is None else lane for lane in known]
+    return _read([change.before for change in changes], numbers)
 
 
 def _spent_keys(changes: Sequence[Change]) -> list[Column]:

@@ -36,7 +36,7 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    change_count integer := cardinality(seqs);
+    row_count integer := cardinality(seqs);
     current_count bigint;
     all_written boolean;
     written_seqs bigint[];
@@ -44,8 +44,8 @@ DECLARE
     ended_states text[];
     touched_ords bigint[];
 BEGIN
-    IF change_count > 0 THEN
-        IF change_count > 1 THEN
+    IF row_count > 0 THEN
+        IF row_count > 1 THEN
             {change.spread};
         END IF;
         -- Lock before anything else, in order of seq: two groups that meet wait for each other in one
@@ -61,7 +61,7 @@ BEGIN
             INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id_read
             INNER JOIN headrace.jobs ON jobs.seq = change.seq
             WHERE {is_as_read};
-            IF current_count < change_count THEN
+            IF current_count < row_count THEN
                 applied := '{}';
                 RETURN;
             END IF;
@@ -113,7 +113,7 @@ BEGIN
             FILTER (WHERE written.finalized_at IS NOT NULL)
         INTO applied, written_seqs, ended_ids, ended_states
         FROM written;
-        all_written := cardinality(applied) = change_count;
+        all_written := cardinality(applied) = row_count;
 
         IF cardinality(tags) > 0 THEN
             -- Row by row, for the LIMIT: see lease_jobs and insert_jobs.
@@ -237,18 +237,15 @@ END IF;
 
 -- name: complete_jobs
 -- The usual end: running jobs that completed, all at one time. What it writes equals lifecycle.apply(job,
--- Complete(...), now), field by field; a test compares the two. A token stands for one claim of one job, so with
--- it and the version nothing else can differ from what was read. (To ask for the state, too, would let the planner
--- begin with all jobs that are leased.)
+-- Complete(...), now), field by field; a test compares the two. All that was read is compared, as for any change.
 CREATE OR REPLACE FUNCTION headrace.complete_jobs(
     the_time timestamptz,
     -- one element per job, by seq, so that two groups that meet wait for each other in one direction only
     seqs bigint[],
-    ids text[],
-    versions integer[], -- as they were read
-    tokens text[],
     results bytea[], -- none: all are NULL
     positions integer[], -- in which order their events are written
+    -- of the job as it was read: one element per job, or one for all, or none for NULL
+    {read.parameters},
     -- one element per key of these jobs
     key_tenants text[],
     key_queues text[],
@@ -265,11 +262,16 @@ LANGUAGE plpgsql
 {by_index}
 AS $$
 DECLARE
+    row_count integer := cardinality(seqs);
+    leases_as_read CONSTANT boolean := FALSE;
     all_written boolean;
     ended_ids text[];
     ended_states text[];
     touched_ords bigint[];
 BEGIN
+    IF row_count > 1 THEN
+        {read.spread};
+    END IF;
     WITH written AS (
         UPDATE headrace.jobs SET
             state = 'completed',
@@ -279,16 +281,14 @@ BEGIN
             lease_until = NULL,
             finalized_at = the_time,
             result = change.result
-        FROM unnest(seqs, ids, versions, tokens, results, positions)
-        AS change (seq, id, version, token, result, position)
-        WHERE
-            jobs.seq = change.seq
-            AND jobs.version = change.version
-            AND jobs.token = change.token
+        FROM unnest(seqs, results, positions, {read.arrays})
+        AS change (seq, result, position, {read.names})
+        INNER JOIN headrace.bodies ON bodies.seq = change.seq AND bodies.id = change.id_read
+        WHERE jobs.seq = change.seq AND {is_as_read}
         RETURNING
             jobs.run_at, jobs.seq, jobs.lane, jobs.version, jobs.attempt, jobs.failures,
             jobs.losses, jobs.assigned_at, jobs.assignee, jobs.state,
-            octet_length(change.result) AS result_bytes, change.id, change.position
+            octet_length(change.result) AS result_bytes, bodies.id, change.position
     ),
     logged AS (
         INSERT INTO headrace.events (
@@ -309,7 +309,7 @@ BEGIN
         array_agg(written.state)
     INTO applied, ended_ids, ended_states
     FROM written;
-    all_written := cardinality(applied) = cardinality(seqs);
+    all_written := cardinality(applied) = row_count;
     IF ended_ids IS NOT NULL THEN
         {give_outcomes};
     END IF;

@@ -45,7 +45,7 @@ LANGUAGE plpgsql
 AS $$
 #variable_conflict use_column
 DECLARE
-    job_count integer := cardinality(id_each);
+    row_count integer := cardinality(id_each);
     seq_each bigint[];
     found_rows bigint;
 BEGIN
@@ -119,9 +119,9 @@ BEGIN
     END IF;
 
     seq_each := ARRAY(
-        SELECT nextval('headrace.job_seqs') FROM generate_series(1, job_count)
+        SELECT nextval('headrace.job_seqs') FROM generate_series(1, row_count)
     );
-    IF job_count > 1 THEN
+    IF row_count > 1 THEN
         {new.spread};
     END IF;
     INSERT INTO headrace.bodies ({new.bodies})
