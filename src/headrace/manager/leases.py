@@ -92,9 +92,8 @@ class Claims:
         found = await limits.claim(context, request, limited_first=self._limited_first)
         next_at = found.next_at
         if look_ahead and len(found.jobs) < request.limit:
-            due_at = await context.store.next_due(
-                msgspec.structs.replace(request, now=context.now())
-            )
+            # By the time of the claim, not by now: what has become due since is due at once.
+            due_at = await context.store.next_due(request)
             next_at = min(filter(None, (next_at, due_at)), default=None)
         return Claimed(tuple(found.jobs), next_at)
 
