@@ -26,7 +26,7 @@ import msgspec
 import uvicorn
 
 from headrace.connect import connect
-from headrace.server import create_app
+from headrace.server import Bounds, create_app
 from headrace.tokens import Scope
 
 BODY = msgspec.json.encode({"type": "t", "payload": {"to": "ada@example.org", "n": 1}})
@@ -59,7 +59,7 @@ def serve(url: str) -> None:
     async def run() -> None:
         manager = await connect(url)
         secret = (await manager.create_token("bench", list(Scope))).secret
-        app = create_app(manager)
+        app = create_app(manager, bounds=Bounds(token_streams_max=10_000))
         config = uvicorn.Config(
             app,
             port=0,
