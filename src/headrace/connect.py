@@ -76,7 +76,7 @@ async def _reach(
         )
     return await reach(
         url,
-        token or os.environ.get(address.TOKEN_VARIABLE),
+        (token or os.environ.get(address.TOKEN_VARIABLE, "")).strip() or None,
         clock=clock,
         policies=policies,
         tenant=tenant,

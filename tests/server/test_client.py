@@ -98,6 +98,20 @@ async def test_errors_are_those_of_the_manager() -> None:
         await server.close()
 
 
+async def test_no_token_is_needed_where_the_server_asks_for_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HEADRACE_TOKEN", "")
+    manager = await connect("memory:")
+    server = Server(manager, create_app(manager, open_to_all=True))
+    try:
+        async with listening(server.application) as url, await connect(url) as jobs:
+            job = (await jobs.submit(JobSpec(type="t"))).job
+            assert (await manager.get(job.id)).type == "t"
+    finally:
+        await server.close()
+
+
 async def test_an_operator_acts_for_one_tenant() -> None:
     manager = await connect("memory:")
     server = Server(manager, create_app(manager))
