@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import enum
 import os
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Generic
@@ -383,21 +382,16 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def new_id() -> str:
-    """A fresh job id: a UUID of version 7, which begins with the time and goes on at random.
-
-    Neighbours in time are neighbours in an index, so that a store writes to one page of it, not to all.
-    """
+    """A fresh job id: a random UUID, version 4."""
     return new_ids(1)[0]
 
 
 def new_ids(count: int) -> list[str]:
     """So many of them, by one draw of randomness; `uuid.UUID` would take longer than all else of a job."""
-    drawn = os.urandom(10 * count).hex()
-    milliseconds = f"{time.time_ns() // 1_000_000:012x}"
-    head = f"{milliseconds[:8]}-{milliseconds[8:]}-7"
+    drawn = os.urandom(16 * count).hex()
     return [
-        f"{head}{one[:3]}-{_VARIANT[one[3]]}{one[4:7]}-{one[7:19]}"
-        for one in (drawn[start : start + 20] for start in range(0, 20 * count, 20))
+        f"{one[:8]}-{one[8:12]}-4{one[13:16]}-{_VARIANT[one[16]]}{one[17:20]}-{one[20:]}"
+        for one in (drawn[start : start + 32] for start in range(0, 32 * count, 32))
     ]
 
 
