@@ -34,6 +34,8 @@ class Turn(NamedTuple):
     name: str
     events: int
     seconds: float
+    driver_seconds: float
+    """CPU of the driver's Python."""
     steps: dict[str, float]
 
 
@@ -44,11 +46,11 @@ def main() -> None:
     spark.range(1).count()
     print(f"Spark's start: {time.perf_counter() - start:.1f} s\n")
     print(
-        "| events in the store | run | new events | seconds | events/s | "
+        "| events in the store | run | new events | seconds | events/s | driver's CPU | "
         + " | ".join(STEPS)
         + " |"
     )
-    print("|---" * (5 + len(STEPS)) + "|")
+    print("|---" * (6 + len(STEPS)) + "|")
     with tempfile.TemporaryDirectory() as folder:
         for number, size in enumerate(options.events, 1):
             home = Path(folder) / str(number)
@@ -72,16 +74,18 @@ def turns(url: str, lake: Path, size: int, options: argparse.Namespace) -> Itera
 
 
 def timed(name: str, act: Callable[[], pipeline.Summary]) -> Turn:
-    start = time.perf_counter()
+    start, spent = time.perf_counter(), time.process_time()
     done = act()
-    return Turn(name, done.events, time.perf_counter() - start, done.seconds)
+    cpu = time.process_time() - spent
+    return Turn(name, done.events, time.perf_counter() - start, cpu, done.seconds)
 
 
 def show(size: int, turn: Turn) -> None:
     rate = f"{turn.events / turn.seconds:,.0f}" if turn.events else ""
     steps = " | ".join(f"{turn.steps[step]:.1f}" if step in turn.steps else "" for step in STEPS)
     print(
-        f"| {size:,} | {turn.name} | {turn.events:,} | {turn.seconds:.1f} | {rate} | {steps} |",
+        f"| {size:,} | {turn.name} | {turn.events:,} | {turn.seconds:.1f} | {rate} "
+        f"| {turn.driver_seconds:.2f} | {steps} |",
         flush=True,
     )
 
