@@ -110,6 +110,9 @@ def _across(table: DataFrame, begin: str, end: str, hours: Hours | None) -> Data
         else (last >= sf.lit(since)) & (first < sf.lit(until))
         for since, until in hours.times()
     )
+    # What the next condition implies, in words that Spark hands on to the reader of the files.
+    since = sf.lit(hours.first)
+    table = table.where(sf.col(end).isNull() | (sf.col(end) >= since) | (sf.col(begin) >= since))
     return table.where(sf.col(end).isNull() | _any(spans))
 
 
