@@ -151,9 +151,8 @@ class _Here(Worker):
     def _hooks(self) -> AbstractAsyncContextManager[None]:
         return nullcontext()  # the harness has run them when it began
 
-    async def _set_up(self) -> None:
-        await super()._set_up()
-        self._execution = Execution(
+    def _make_execution(self) -> Execution:
+        return Execution(
             threads=self._threads, children=self._instead, middleware=self.app.middleware
         )
 

@@ -197,9 +197,7 @@ class Worker:
         settings = self.settings
         self._threads = Threads(settings.concurrency, settings.stop_seconds)
         self._children = Children(settings)
-        self._execution = Execution(
-            threads=self._threads, children=self._children, middleware=self.app.middleware
-        )
+        self._execution = self._make_execution()
         self._executes = {type_: self._execution.of(task) for type_, task in self._tasks.items()}
         self._keeper = Keeper(self.app, self.name, settings, self._reported)
         self._settler = Settler(self._manager, batch=settings.batch, on_settled=self._settled)
@@ -217,6 +215,11 @@ class Worker:
                 version=VERSION,
                 started_at=self._manager.clock.now(),
             ),
+        )
+
+    def _make_execution(self) -> Execution:
+        return Execution(
+            threads=self._threads, children=self._children, middleware=self.app.middleware
         )
 
     # --- the way of a job ------------------------------------------------------------------------
