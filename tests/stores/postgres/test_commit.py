@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from headrace import lifecycle
-from headrace.model import Change, DependencyKind, Edge, Job, State
+from headrace.model import Category, Change, DependencyKind, Edge, Failure, Job, State
 from headrace.policy import CancelMode
 from headrace.stores.base import Commit, EventQuery
 from headrace.stores.postgres import PostgresStore, commit
@@ -51,6 +51,19 @@ async def test_a_completion_writes_what_the_lifecycle_says(store: PostgresStore)
     assert [replace(event, seq=0, cursor="") for event in events] == [
         change.event for change in changes
     ]
+
+
+@pytest.mark.usefixtures("statements")
+async def test_a_completion_may_say_what_went_wrong(store: PostgresStore) -> None:
+    (job,) = await _leased(store, 1)
+    said = Failure("completed, but", Category.TEMPORARY, "E1")
+    change = lifecycle.apply(
+        job, lifecycle.Complete(token=job.token, failure=said, result_json=b"1"), LATER
+    )
+    assert (await store.commit(Commit(changes=[change]))).applied == [True]
+    assert await store.get([job.id]) == {job.id: change.after}
+    event = (await store.events(EventQuery(job_id=job.id)))[-1]
+    assert replace(event, seq=0, cursor="") == change.event
 
 
 @pytest.mark.usefixtures("statements")

@@ -62,6 +62,7 @@ def _are_plain_completions(wanted: Commit) -> bool:
         and after.state is State.COMPLETED
         and after.updated_at == at
         and before.started_at is not None
+        and after.failure is before.failure
         and before.token is not None
         and before.seq
         for before, after in ((change.before, change.after) for change in wanted.changes)
