@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import importlib
 import socket
+import threading
+import webbrowser
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,7 +30,7 @@ KEEP_ALIVE_SECONDS = 75
 @command(
     "serve",
     examples=(
-        "headrace serve",
+        "headrace serve --open",
         "headrace serve postgresql://localhost/jobs --port 8300",
         "headrace serve --app jobs:app --host 0.0.0.0 --read-only",
     ),
@@ -50,8 +52,9 @@ KEEP_ALIVE_SECONDS = 75
 )
 @click.option("--prefix", default="", metavar="PATH", help="Where a proxy in front has it.")
 @click.option("--read-only", is_flag=True, help="Nothing can be changed, whatever a token says.")
+@click.option("--open", "open_browser", is_flag=True, help="Show the dashboard in a browser.")
 @click.option(
-    "--open",
+    "--no-tokens",
     "open_to_all",
     is_flag=True,
     help="Ask for no token even if there are some. On this machine only.",
@@ -69,6 +72,7 @@ def serve(
     place: str | None,
     prefix: str,
     read_only: bool,
+    open_browser: bool,
     open_to_all: bool,
     no_maintenance: bool,
     log_level: str,
@@ -89,7 +93,7 @@ def serve(
     has_tokens = asyncio.run(_has_tokens(app))
     if not is_loopback(host):
         if open_to_all:
-            raise click.UsageError(f"--open is for this machine only, and {host} is not")
+            raise click.UsageError(f"--no-tokens is for this machine only, and {host} is not")
         if not has_tokens:
             raise InvalidInput(
                 f"there is no token yet, and whoever reaches {host} could do everything; nothing was "
@@ -99,8 +103,9 @@ def serve(
     with _listening(host, port) as listener:
         port = listener.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
+        address = f"http://{shown}:{port}{prefix}/"
         click.echo(
-            f"serving {_shown(app)} at http://{shown}:{port}{prefix}/ "
+            f"serving {_shown(app)} at {address} "
             f"({'no token needed on this machine' if is_open else 'tokens needed'}"
             f"{', read-only' if read_only else ''})"
         )
@@ -111,7 +116,15 @@ def serve(
             open_to_all=is_open,
             pages=_pages(),
         )
+        if open_browser:
+            threading.Thread(target=_open_browser, args=(address,), daemon=True).start()
         return _run(application, listener, log_level, maintenance=not (no_maintenance or read_only))
+
+
+def _open_browser(address: str) -> None:
+    """In a thread of its own: some browsers are waited for."""
+    if not webbrowser.open(address):
+        click.echo(f"no browser can be opened here: visit {address}", err=True)
 
 
 def _application(store: str | None, place: str | None) -> Headrace:
