@@ -16,7 +16,7 @@ SITE := $(VENV)/.site-installed
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup check test spark-tests server-tests browser-tests chromium demo bench race proofs fuzz storm site wheel wheel-tests docs format clean
+.PHONY: help setup check test planted spark-tests server-tests browser-tests chromium demo bench race proofs fuzz storm site wheel wheel-tests docs format clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ check: $(DEV) ## Lint (Python, SQL and Lua), check the format, the types and the
 
 test: $(DEV) ## Run the tests on three processes: one of them for Spark
 	$(BIN)/python -m pytest -n 3 --dist loadscope -q --durations=10
+
+planted: $(DEV) ## Plant every known mistake and see that the tests object (four minutes)
+	$(BIN)/python -m pytest tests/planted -m "long or not long" -n 3 -q
 
 spark-tests: $(DEV) ## Run the long proofs of the Spark part: crashes, clusters (under 20 minutes)
 	$(BIN)/python -m pytest tests/spark tests/examples -m long -q

@@ -277,6 +277,7 @@ async def test_without_a_defect_nothing_objects() -> None:
     assert await objections(CASES) is None
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", DEFECTS)
 async def test_the_kit_objects(name: str) -> None:
     with DEFECTS[name]():

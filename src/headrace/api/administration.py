@@ -12,6 +12,7 @@ from headrace import errors
 from headrace.api.jobs import JobAnswer
 from headrace.api.queues import RemovedAnswer
 from headrace.api.route import V1, Route
+from headrace.redaction import Redacted
 from headrace.tokens import Scope
 
 
@@ -51,7 +52,7 @@ class RevokedAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """It was good until now."""
 
 
-class SignInBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SignInBody(Redacted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     token: str
 
 

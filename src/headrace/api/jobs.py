@@ -17,6 +17,7 @@ from headrace.job_record import JobRecord, job_fields, raw
 from headrace.manager.explanation import Place
 from headrace.model import Category, Event, Failure, Job, State
 from headrace.policy import CancelMode
+from headrace.redaction import Redacted
 from headrace.tokens import Scope
 
 NULL = msgspec.Raw(b"null")
@@ -147,7 +148,7 @@ class WaitQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """300 at most."""
 
 
-class ResultAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class ResultAnswer(Redacted, frozen=True, kw_only=True):
     job_id: str
     state: State
     result: msgspec.Raw
@@ -172,7 +173,7 @@ class LastQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """So many of the last ones."""
 
 
-class FailedAttemptAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class FailedAttemptAnswer(Redacted, frozen=True, kw_only=True):
     attempt: int
     at: datetime
     state: State
@@ -233,7 +234,7 @@ class CancelledAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that workers have got back, by worker."""
 
 
-class UpdateBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class UpdateBody(Redacted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is left out stays; null takes a correlation id or callback url away."""
 
     priority: int | UnsetType = UNSET
@@ -249,14 +250,14 @@ class RescheduleBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Null: now."""
 
 
-class SelectionBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SelectionBody(Redacted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Jobs by id, or by having all of the tags: the union."""
 
     ids: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
 
 
-class RedriveBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RedriveBody(Redacted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """With another payload: that needs the scopes `submit` and `read:payload`, too."""
 
     payload: msgspec.Raw | UnsetType = UNSET

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from headrace.errors import HeadraceError
+from headrace.redaction import Redacted
 from headrace.tokens import Scope
 
 V1 = "/api/v1"
@@ -23,7 +24,7 @@ KEY_HEADER = "Idempotency-Key"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class Route(Redacted, frozen=True, kw_only=True):
     """One method on one path. A token needs every one of the scopes."""
 
     name: str

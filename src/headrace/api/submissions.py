@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 from headrace import codec, duration, envelope, retry, spec, validation
 from headrace.errors import InvalidInput, InvalidPayload, InvalidRequest
 from headrace.model import DEFAULT_QUEUE, Dependency, DependencyKind
+from headrace.redaction import Redacted
 from headrace.spec import JobSpec
 
 NULL = msgspec.Raw(b"null")
@@ -25,9 +26,7 @@ class DependencyBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     kind: DependencyKind = DependencyKind.AFTER
 
 
-class JobBody(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True
-):
+class JobBody(Redacted, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """A job to be. What is left out comes from the policy of its queue."""
 
     type: str

@@ -13,6 +13,7 @@ from headrace.api.jobs import SUBMISSION, JobAnswer, SubmittedAnswer, job_answer
 from headrace.api.route import LEASE_HEADER, V1, Route
 from headrace.api.submissions import JobBody, SecondsBody
 from headrace.model import Category, Job, State
+from headrace.redaction import Redacted
 from headrace.stores.base import WorkerProcess
 from headrace.tokens import Scope
 
@@ -42,7 +43,7 @@ class ClaimBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """How many it runs now."""
 
 
-class LeaseAnswer(msgspec.Struct, frozen=True, kw_only=True):
+class LeaseAnswer(Redacted, frozen=True, kw_only=True):
     """The worker's hold on a job: every write of the worker shows the token."""
 
     token: str
@@ -125,7 +126,7 @@ class HookAnswer(msgspec.Struct, frozen=True, kw_only=True):
     about: Mapping[str, Any]
 
 
-class _Outcome(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class _Outcome(Redacted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     job_id: str
     lease: str
 
@@ -189,7 +190,7 @@ class SettledAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """Slots that workers have got back, by worker."""
 
 
-class CompleteBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class CompleteBody(Redacted, frozen=True, kw_only=True, forbid_unknown_fields=True):
     result: msgspec.Raw = msgspec.field(default_factory=_null)
 
 

@@ -43,7 +43,7 @@ class HttpRequest:
     route: dict[str, str] = field(default_factory=dict)
     """The parameters of the path."""
     query: dict[str, list[str]] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] = field(default_factory=dict, repr=False)
     """Those that the endpoint asks for, in lower case."""
     body: Any = None
     """As JSON."""

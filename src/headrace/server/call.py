@@ -10,6 +10,7 @@ from starlette.requests import Request
 
 from headrace.api.route import Route
 from headrace.manager import JobManager
+from headrace.redaction import Redacted
 from headrace.server.access import Access
 from headrace.server.service import Service
 
@@ -68,7 +69,7 @@ class Call(Generic[Q, B]):
         return self.parameters[name]
 
 
-class Reply(msgspec.Struct, frozen=True):
+class Reply(Redacted, frozen=True):
     """An answer that is not simply the route's own status with a body."""
 
     body: Any = None

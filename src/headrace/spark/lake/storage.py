@@ -10,7 +10,7 @@ import functools
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
 
+from headrace import address
 from headrace.errors import InvalidInput
 
 SCHEMES = ("s3", "s3a", "gs", "abfss", "hdfs")
@@ -29,12 +30,12 @@ _TROUBLE = re.compile(r"[%\\\x00-\x1f\x7f]")
 class Storage:
     """A place, and what it takes to get there. `repr` keeps the options to itself: they may be secrets."""
 
-    url: str
+    url: str = field(repr=False)
     """A url, or the absolute path of a folder."""
     options: tuple[tuple[str, str], ...] = ()
 
     def __repr__(self) -> str:
-        return f"Storage({self.url!r})"
+        return f"Storage({address.scrubbed(self.url)!r})"
 
     def __str__(self) -> str:
         return self.url
