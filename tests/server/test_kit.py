@@ -120,13 +120,8 @@ NO_ROUTES = frozenset({"commit", "edges", "find", "heads", "keyed", "records", "
 """What the cases need that are for whoever reaches the store itself: bulk commands, readers, trimming."""
 
 
-STORES = [
-    pytest.param(name, marks=() if name == "memory" else pytest.mark.long)
-    for name in conftest.STORES
-]
-
-
-@pytest.mark.parametrize("store_url", STORES, indirect=True)
+@pytest.mark.long
+@pytest.mark.parametrize("store_url", conftest.STORES, indirect=True)
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in SUITE.cases])
 async def test_case(case: Case, store_url: str) -> None:
     why = NOT_THIS_WAY.get(case.name.removeprefix("manager: "))

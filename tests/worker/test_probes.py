@@ -72,7 +72,7 @@ def free_port() -> int:
 def server() -> Iterator[Server]:
     if ENVIRONMENT in os.environ:
         pytest.skip("only a server of our own may be killed")
-    started = Server(durable=False)
+    started = Server()  # killed, one that does not wait for the disk forgets its last commits
     try:
         yield started
     finally:
