@@ -113,6 +113,9 @@ from headrace.stores.base import (
 from headrace.tokens import Scope, Token
 
 Tags = Iterable[str] | Mapping[str, Any]
+
+_TARGET_CHARS_MAX = 1_000_000
+"""Of what an act names; the audit keeps its beginning."""
 MEANT_MAX = 5
 """So many ids or tags are named in the audit."""
 
@@ -260,6 +263,7 @@ class JobManager:
     def _noted(
         self, act: str, target: str, *, before: Any = None, after: Any = None
     ) -> AbstractAsyncContextManager[None]:
+        validation.check_text(target, "what is acted on", _TARGET_CHARS_MAX)
         return audit.noted(self._context, act, target, before=before, after=after)
 
     def _noted_of_people(
