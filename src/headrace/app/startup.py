@@ -28,7 +28,7 @@ class Startup:
     def add(self, hook: HookT, *, at_end: bool) -> HookT:
         """Remember it, and give it back: for decorators."""
         name = "on_shutdown" if at_end else "on_startup"
-        if not callable(hook) or isinstance(hook, type):
+        if isinstance(hook, type) or not callable(hook):
             raise InvalidInput(f"{name} takes a function, not {validation.told(hook)}")
         required = [
             one.name
